@@ -12,7 +12,7 @@ from unittest.mock import patch
 from benchmarks.measure import Figure, arguments_of, at_most, latencies_ms, median, rate, report
 from memplane import Memplane, Settings, Space
 from memplane.auth.limits import QuotaResource
-from memplane.storage.directory import ResourceKind
+from memplane.storage.catalog.directory import ResourceKind
 
 _TENANT = "default"
 _TEXT = "The quick memory of an agent jumps over what was said before. " * 32

@@ -30,11 +30,12 @@ from benchmarks.recall import MadeUp, Talk, fill, load
 from memplane import Memplane, Settings
 from memplane.models.embedding import Vector
 from memplane.models.local import LocalEmbedder
+from memplane.storage.postgres.engine import PostgresEngine
 from memplane.storage.postgres.indexing import LARGE
 from memplane.storage.postgres.migrate import SCHEMA, tables
-from memplane.storage.postgres.stores import PostgresStores
 from memplane.storage.postgres.text import Vector as Column
 from memplane.storage.postgres.text import adapt
+from memplane.storage.stores import Stores
 from memplane.worker.cluster import SILENT
 
 _DIMENSION = 384
@@ -242,8 +243,9 @@ def one_space(sizes: Sizes, url: str, model: LocalEmbedder | None) -> list[Figur
         copy_vectors(url)
         filled_s = time.perf_counter() - started
         started = time.perf_counter()
-        stores = PostgresStores(url)
-        stores.index_large_spaces(large=sizes.large_min)
+        engine = PostgresEngine(url)
+        stores = Stores(engine)
+        engine.index_vectors(large=sizes.large_min)
         stores.close()
         indexed_s = time.perf_counter() - started
         at = f"in one space of {size:,}"

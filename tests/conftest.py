@@ -30,13 +30,14 @@ from http_server import serving
 from memplane import Memplane, Settings
 from memplane.auth.identity import Identity
 from memplane.clock import Instant, to_datetime, to_instant
-from memplane.storage.accounts import Accounts
-from memplane.storage.base import Store, Stores, Writer
-from memplane.storage.credentials import CredentialStore
-from memplane.storage.directory import Directory
-from memplane.storage.postgres.stores import PostgresStores
+from memplane.storage.catalog.accounts import Accounts
+from memplane.storage.catalog.credentials import CredentialStore
+from memplane.storage.catalog.directory import Directory
+from memplane.storage.postgres.engine import PostgresEngine as PostgresStorage
+from memplane.storage.sqlite.engine import SqliteEngine as SqliteStorage
 from memplane.storage.sqlite.names import space_path
-from memplane.storage.sqlite.stores import SqliteStores
+from memplane.storage.store import Store, Writer
+from memplane.storage.stores import Stores
 from memplane.types import Entry, Kind, Memory, NewEntry, Op, Turn
 from object_servers import azurite, seaweedfs
 from postgres_server import PostgresServer, postgres_server, postgres_url
@@ -241,7 +242,7 @@ def _kept_connections(postgres_server: PostgresServer) -> Iterator[None]:
 def keeping_connections(request: pytest.FixtureRequest) -> Iterator[None]:
     request.getfixturevalue("_kept_connections")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memplane.storage.postgres.stores.Connections", KeptConnections.to)
+        patch.setattr("memplane.storage.postgres.engine.Connections", KeptConnections.to)
         yield
 
 
@@ -378,21 +379,21 @@ class SqliteEngine:
 
     def stores(self) -> Stores:
         """Another one is another program on the same data."""
-        return SqliteStores(self._folder)
+        return Stores(SqliteStorage(self._folder))
 
     def credentials(self) -> CredentialStore:
         """As `stores`, for what is not one space's."""
-        return SqliteStores(self._folder).credentials()
+        return Stores(SqliteStorage(self._folder)).credentials()
 
     def directory(self) -> Directory:
-        return SqliteStores(self._folder).directory()
+        return Stores(SqliteStorage(self._folder)).directory()
 
     def accounts(self) -> Accounts:
-        return SqliteStores(self._folder).accounts()
+        return Stores(SqliteStorage(self._folder)).accounts()
 
     def index(self, store: Store) -> None:
         """Let every turn that waits for the index into it; nothing to do where turns are indexed as they are written."""
-        while store.write(lambda writer: writer.index_turns()):
+        while store.write(lambda writer: writer.words.index_turns()):
             pass
 
     def execute(self, owner: str, sql: str) -> list[Any]:
@@ -427,10 +428,10 @@ class PostgresEngine:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._opened: list[PostgresStores] = []
+        self._opened: list[Stores] = []
 
-    def stores(self) -> PostgresStores:
-        self._opened.append(PostgresStores(self.url))
+    def stores(self) -> Stores:
+        self._opened.append(Stores(PostgresStorage(self.url)))
         return self._opened[-1]
 
     def credentials(self) -> CredentialStore:
@@ -443,7 +444,7 @@ class PostgresEngine:
         return self.stores().accounts()
 
     def index(self, store: Store) -> None:
-        while store.write(lambda writer: writer.index_turns()):
+        while store.write(lambda writer: writer.words.index_turns()):
             pass
 
     def execute(self, owner: str, statement: str) -> list[Any]:
@@ -534,7 +535,7 @@ class Scribe:
                 Turn(entry_id=entry.id, seq=entry.seq, ordinal=ordinal, text=text, **fields)
                 for (entry, ordinal), text in zip(places, texts, strict=True)
             ]
-            writer.project(turns=made)
+            writer.turns.add(made)
             return made
 
         return self.store.write(work)
@@ -546,14 +547,14 @@ class Scribe:
         def work(writer: Writer) -> Memory:
             (entry,) = self._append(writer, [draft])
             made = a_memory(text, id=entry.id, seq=entry.seq, kind=kind, **fields)
-            writer.project(memories=[made])
+            writer.memories.add([made])
             return made
 
         return self.store.write(work)
 
     def _append(self, writer: Writer, drafts: Sequence[NewEntry]) -> list[Entry]:
-        entries = writer.append(drafts, recorded=self.clock())
-        writer.set_cursor(entries[-1].seq)
+        entries = writer.ledger.append(drafts, recorded=self.clock())
+        writer.state.set_cursor(entries[-1].seq)
         return entries
 
 

@@ -431,8 +431,8 @@ def view(machine):
     bodies = {entry.id: entry.body for entry in entries}
     with space._context.read() as reader:
         where = Filter(now=0, include_superseded=True, include_reserved=True, audience=None)
-        memories = reader.memories(where, limit=10_000)
-        turns = reader.turns(where, limit=10_000)
+        memories = reader.memories.find(where, limit=10_000)
+        turns = reader.turns.find(where, limit=10_000)
     return {
         "entries": [
             (entry.id, entry.op, entry.recorded, entry.body)

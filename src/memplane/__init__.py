@@ -13,7 +13,7 @@ from memplane.main import Memplane
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall
 from memplane.space import Space
-from memplane.storage.directory import ResourceKind
+from memplane.storage.catalog.directory import ResourceKind
 from memplane.types import Caller, Kind, Memory, Receipt, Retained, State, Tier, Turn
 
 __all__ = [

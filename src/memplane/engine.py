@@ -27,8 +27,8 @@ from memplane.recall.caches import AccessCounts, Indexes, Questions
 from memplane.space import Space
 from memplane.space.context import Context, SpaceServices
 from memplane.space.locator import Locator, OwnedReceipt, ReceiptPage
-from memplane.storage.base import Stores
-from memplane.storage.directory import ResourceKind
+from memplane.storage.catalog.directory import ResourceKind
+from memplane.storage.stores import Stores
 from memplane.telemetry import Events, Listener
 from memplane.types import TENANT_DEFAULT, Caller
 from memplane.worker.background import BackgroundRunner
@@ -104,7 +104,7 @@ class Engine:
         """Enforces quotas and rate limits."""
         self.usage = UsageReports(accounts, self.meter, self.allowance, clock)
         self._whereabouts = Locator(stores, self._parts.directory, clock)
-        self.work = stores.work()
+        self.work = stores.work
         """The queue of spaces that need enrichment, on a database shared by workers; else None."""
         self._parts = msgspec.structs.replace(self._parts, background=self._begun(background=background))
 
@@ -158,7 +158,7 @@ class Engine:
         if embedder is not None:
             with suppress(EmbeddingFailed):
                 embedder.embed_query("")
-        if self._stores.work() is not None:
+        if self._stores.work is not None:
             with suppress(StorageError):
                 for tenant, owner in islice(self._all_spaces(), 1):
                     self.space(owner, tenant=tenant).recall("good morning", counted=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 import msgspec
 
@@ -21,18 +21,15 @@ from memplane.models.llm_endpoint import LLMEndpoint
 from memplane.models.llm_openai import OpenAIChat
 from memplane.models.local import LocalEmbedder, model_in
 from memplane.storage.sqlite.connection import parse_key
-from memplane.storage.sqlite.stores import SqliteStores
+from memplane.storage.sqlite.engine import SqliteEngine
+from memplane.storage.stores import Stores
 from memplane.telemetry import Listener
 from memplane.transfer.move import PASSES_MAX, Move, MoveProgress, MoveReport
-
-if TYPE_CHECKING:
-    from memplane.storage.postgres.stores import PostgresStores
 
 
 class Memplane(Engine):
     """Memplane in your own process: `with Memplane.open("~/.memplane") as plane: …`."""
 
-    _concrete: "SqliteStores | PostgresStores"
     _clock: Clock
 
     @classmethod
@@ -72,21 +69,20 @@ class Memplane(Engine):
             listener=listener,
             daily=daily,
         )
-        plane._concrete = stores
         plane._clock = clock
         return plane
 
     def identity(self) -> Identity:
         """The keys and tokens of this data directory, an `Authenticator` for the server; the caller closes it."""
         tokens = tokens_of(self.settings, self._clock)
-        return Identity(self._concrete.credentials(), tokens, clock=self._clock)
+        return Identity(self._stores.credentials(), tokens, clock=self._clock)
 
     def readiness(self) -> Readiness:
         """Like the engine's check; the catalog of keys must be readable too."""
         found = super().readiness()
         if not found.ready:
             return found
-        credentials = self._concrete.credentials()
+        credentials = self._stores.credentials()
         try:
             credentials.locked_until(b"")
         except StorageError as exc:
@@ -97,7 +93,7 @@ class Memplane(Engine):
 
     def holds_anything(self) -> bool:
         """Whether any space or key exists."""
-        return any(self._stores.tenants()) or any(self._stores.catalog_rows().row_counts().values())
+        return any(self._stores.tenants()) or any(self._stores.catalog_tables().counts().values())
 
     def move_to(
         self, target: "Memplane", progress: Callable[[MoveProgress], None], *, passes_max: int = PASSES_MAX
@@ -116,22 +112,22 @@ class Memplane(Engine):
     ) -> int:
         """Re-encrypt every space and the catalog with another key, or none; return the number of changed spaces. Safe to
         run again after an interruption. No other process may use the data directory."""
-        stores = self._concrete
-        if not isinstance(stores, SqliteStores):
+        storage = self._stores.engine
+        if not isinstance(storage, SqliteEngine):
             raise SettingsInvalid("key: Memplane does not encrypt a database; use disk encryption")
         key = None if new_key is None else parse_key(new_key)
         changed = 0
-        stores.rekey_catalog(key)
-        for tenant in stores.tenants():
+        storage.rekey_catalog(key)
+        for tenant in storage.tenants():
             for owner in list(self.spaces(tenant)):
-                done = stores.rekey(tenant, owner, key)
+                done = storage.rekey(tenant, owner, key)
                 changed += done
                 progress(owner, done)
-        stores.use_key(key)
+        storage.use_key(key)
         return changed
 
 
-def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
+def stores_of(settings: Settings) -> Stores:
     """The storage named by the settings: a directory of SQLite files, or a PostgreSQL database."""
     if not is_url(settings.data):
         folder = Path(settings.data).expanduser()
@@ -140,18 +136,19 @@ def stores_of(settings: Settings) -> "SqliteStores | PostgresStores":
                 f"data: {settings.data} is a file; give a directory, or postgresql://user@host/name"
             )
         key = None if settings.key is None else parse_key(settings.key)
-        return SqliteStores(folder, key)
+        return Stores(SqliteEngine(folder, key))
     if settings.key is not None:
         raise SettingsInvalid(
             "key: Memplane does not encrypt a database; use disk encryption and unset MEMPLANE_KEY"
         )
-    from memplane.storage.postgres.stores import PostgresStores  # psycopg is slow to load
+    from memplane.storage.postgres.engine import PostgresEngine  # psycopg is slow to load
 
-    return PostgresStores(
+    engine = PostgresEngine(
         settings.data,
         connections_max=settings.database_connections_max,
         statement_seconds_max=settings.database_statement_seconds_max,
     )
+    return Stores(engine, engine.work())
 
 
 def embedder_of(settings: Settings) -> Embedder | None:

@@ -48,7 +48,7 @@ def evil(alice, clock):
     made = a_memory(EVIL, id="evil", seq=entry.seq, **fields)
     more = a_memory(EVIL, id="evil-too", seq=entry.seq, **{**fields, "subject": "user"})
     with alice._context.store() as store:
-        store.write(lambda writer: writer.project(memories=[made, more]))
+        store.write(lambda writer: writer.memories.add([made, more]))
     gone = alice.retain("to be forgotten")
     alice.forget(entries=[gone.id], reason=EVIL)
     return alice

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SqliteEngine, fresh_folder
-from memplane.storage.accounts import MINUTE, Account, Quota, UsageCounts, UseResult
+from memplane.storage.catalog.accounts import MINUTE, Account, Quota, UsageCounts, UseResult
 
 NOW = 1_790_000_000_000_000
 DAY = 20_000

@@ -6,7 +6,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from memplane.storage.credentials import CredentialStore, KeyRecord
+from memplane.storage.catalog.credentials import CredentialStore, KeyRecord
 
 
 @pytest.fixture

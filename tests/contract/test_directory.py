@@ -2,7 +2,7 @@
 
 import pytest
 
-from memplane.storage.directory import KEPT, ResourceKind, ResourceLocation
+from memplane.storage.catalog.directory import KEPT, ResourceKind, ResourceLocation
 
 DOCUMENT, RECEIPT = ResourceKind.DOCUMENT, ResourceKind.RECEIPT
 NOW = 1_790_000_000_000_000

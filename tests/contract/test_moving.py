@@ -4,9 +4,9 @@ import apsw
 import psycopg
 import pytest
 
-from memplane.storage.moving import CATALOG_TABLES, META, PAYLOAD, SPACE_TABLES
-from memplane.storage.sqlite.catalog.file import PACKAGE
+from memplane.storage.sqlite.catalog.database import PACKAGE
 from memplane.storage.sqlite.migrate import SPACE, empty
+from memplane.storage.tables import CATALOG_TABLES, META, PAYLOAD, SPACE_TABLES
 
 MADE_BY_ENGINES = {"stamp"}
 
@@ -58,12 +58,12 @@ def test_a_payload_goes_only_with_a_tombstone(engine, open_store, scribe):
     scribe.turn("kept")
     store = open_store()
     with store.read() as reader:
-        rows = reader.rows_of(PAYLOAD, after=None, limit=9, bytes_max=1 << 20)
+        rows = reader.tables.rows(PAYLOAD, after=None, limit=9, bytes_max=1 << 20)
     with pytest.raises(engine.refusal):
-        store.write(lambda writer: writer.remove(PAYLOAD, rows))
+        store.write(lambda writer: writer.tables.remove(PAYLOAD, rows))
 
     with store.read() as reader:
-        assert reader.rows_of(PAYLOAD, after=None, limit=9, bytes_max=1 << 20) == rows
+        assert reader.tables.rows(PAYLOAD, after=None, limit=9, bytes_max=1 << 20) == rows
 
 
 def test_the_index_is_brought_where_it_was(open_store, scribe):
@@ -72,21 +72,23 @@ def test_the_index_is_brought_where_it_was(open_store, scribe):
         scribe.turn(f"lantern {number}")
     store = open_store()
     with store.read() as reader:
-        numbers = [row[0] for row in reader.rows_of(SPACE_TABLES[6], after=None, limit=9, bytes_max=1 << 20)]
+        numbers = [
+            row[0] for row in reader.tables.rows(SPACE_TABLES[6], after=None, limit=9, bytes_max=1 << 20)
+        ]
     for last in (numbers[2], numbers[4], numbers[0], 0):
-        while store.write(lambda writer, last=last: writer.index_until(last)):
+        while store.write(lambda writer, last=last: writer.words.index_until(last)):
             pass
         with store.read() as reader:
-            assert reader.indexed() == last
-            assert reader.occurrences("lantern") == [n for n in numbers if n <= last]
-            assert reader.frequencies(["lantern"]) == {"lantern": 5}
+            assert reader.words.indexed() == last
+            assert reader.words.occurrences("lantern") == [n for n in numbers if n <= last]
+            assert reader.words.frequencies(["lantern"]) == {"lantern": 5}
 
 
 def test_notes_are_replaced(open_store):
     """A space is never without the notes that say how far it is."""
     store = open_store()
-    store.write(lambda writer: writer.restore(META, [("cursor", "0"), ("note:a", "b")]))
-    store.write(lambda writer: writer.restore(META, [("note:a", "c")]))
+    store.write(lambda writer: writer.tables.restore(META, [("cursor", "0"), ("note:a", "b")]))
+    store.write(lambda writer: writer.tables.restore(META, [("note:a", "c")]))
 
     with store.read() as reader:
-        assert (reader.note("a"), reader.cursor()) == ("c", 0)
+        assert (reader.state.note("a"), reader.state.cursor()) == ("c", 0)

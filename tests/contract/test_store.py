@@ -10,14 +10,15 @@ from tests.conftest import TENANT, Scribe, a_memory
 
 from memplane.clock import SECOND, to_instant
 from memplane.errors import InvalidRequest, NotFound
-from memplane.storage.base import PINS_MAX, Writer
 from memplane.storage.filter import Filter, ForgetScope
+from memplane.storage.state import PINS_MAX
+from memplane.storage.store import Writer
 from memplane.types import RESERVED_CATEGORIES, Caller, Kind, Op, State, Tier
 
 
 def everything(store, now=0, **conditions):
     with store.read() as reader:
-        return reader.memories(Filter(now=now, **conditions), limit=1_000)
+        return reader.memories.find(Filter(now=now, **conditions), limit=1_000)
 
 
 def texts(store, now=0, **conditions) -> list[str]:
@@ -26,7 +27,7 @@ def texts(store, now=0, **conditions) -> list[str]:
 
 def erase(store, *things) -> None:
     victims = [(thing.seq, thing.entry_id) for thing in things]
-    store.write(lambda writer: writer.erase(victims, position=1, at=1, reason="test"))
+    store.write(lambda writer: writer.ledger.erase(victims, position=1, at=1, reason="test"))
 
 
 # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -39,7 +40,7 @@ def test_a_memory_comes_back_whole(scribe, clock):
     expires = clock.moment + timedelta(days=1)
 
     def work(writer: Writer):
-        (entry,) = writer.append([draft], recorded=clock())
+        (entry,) = writer.ledger.append([draft], recorded=clock())
         memory = a_memory(
             "Tea, not coffee ☕",
             id="m",
@@ -58,16 +59,16 @@ def test_a_memory_comes_back_whole(scribe, clock):
             project="p",
             caller=caller,
         )
-        writer.project(memories=[memory])
+        writer.memories.add([memory])
         return memory
 
     memory = scribe.store.write(work)
 
     with scribe.store.read() as reader:
-        assert reader.memory("m") == memory
-        assert reader.memories(Filter(now=clock()), limit=1) == [memory]
-        assert reader.keyed("prefs/drink", now=clock()) == memory
-        assert reader.memory("other") is None
+        assert reader.memories.get("m") == memory
+        assert reader.memories.find(Filter(now=clock()), limit=1) == [memory]
+        assert reader.memories.by_key("prefs/drink", now=clock()) == memory
+        assert reader.memories.get("other") is None
 
 
 def test_memories_come_newest_first(scribe, clock):
@@ -86,7 +87,7 @@ def test_limit_and_offset_page_through(scribe):
         scribe.memory(text)
 
     with scribe.store.read() as reader:
-        pages = [reader.memories(Filter(now=0), limit=10, offset=offset) for offset in (0, 10, 20)]
+        pages = [reader.memories.find(Filter(now=0), limit=10, offset=offset) for offset in (0, 10, 20)]
     assert "".join(memory.text for page in pages for memory in page) == string.ascii_lowercase[::-1]
 
 
@@ -97,7 +98,7 @@ def test_turns_come_newest_first(scribe, clock):
     scribe.turns(["first part", "second part"], id="both", at=clock.moment - timedelta(hours=1))
 
     with scribe.store.read() as reader:
-        turns = reader.turns(Filter(now=clock()), limit=10)
+        turns = reader.turns.find(Filter(now=clock()), limit=10)
     assert [turn.text for turn in turns] == ["said now", "second part", "first part", "said before"]
     assert [(turn.entry_id, turn.ordinal) for turn in turns[1:3]] == [("both", 1), ("both", 0)]
 
@@ -107,7 +108,7 @@ def test_a_turn_comes_back_whole(scribe, clock):
     turn = scribe.turn("hello", role="assistant", conversation="c", project="p", at=clock.moment)
 
     with scribe.store.read() as reader:
-        assert reader.turns(Filter(now=0), limit=1) == [turn]
+        assert reader.turns.find(Filter(now=0), limit=1) == [turn]
 
 
 # ── filters ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,7 +157,7 @@ def test_since_and_until_are_half_open(scribe, clock):
     assert texts(scribe.store, since=start + 4) == []
     assert texts(scribe.store, until=start) == []
     with scribe.store.read() as reader:
-        turns = reader.turns(Filter(now=0, since=start + 1, until=start + 3), limit=9)
+        turns = reader.turns.find(Filter(now=0, since=start + 1, until=start + 3), limit=9)
     assert [turn.text for turn in turns] == ["c", "b"]
 
 
@@ -175,8 +176,8 @@ def test_filter_by_place(scribe):
             ({"conversation": ""}, []),
         ]:
             where = Filter(now=0, **conditions)
-            assert [memory.text for memory in reader.memories(where, limit=9)] == wanted
-            assert [turn.text for turn in reader.turns(where, limit=9)] == wanted
+            assert [memory.text for memory in reader.memories.find(where, limit=9)] == wanted
+            assert [turn.text for turn in reader.turns.find(where, limit=9)] == wanted
 
 
 @pytest.mark.parametrize(
@@ -224,28 +225,28 @@ def test_reserved_rows_are_left_out_unless_asked_for(scribe, category):
     assert texts(scribe.store, key_prefix="") == ["mine"]
     assert sorted(texts(scribe.store, include_reserved=True)) == ["engine's", "mine"]
     with scribe.store.read() as reader:
-        assert [memory.text for memory in reader.brief(now=0, limit=9)] == ["mine"]
-        assert [found.name for found in reader.categories(now=0, keys_max=5)] == ["user_facts"]
+        assert [memory.text for memory in reader.memories.brief(now=0, limit=9)] == ["mine"]
+        assert [found.name for found in reader.memories.categories(now=0, keys_max=5)] == ["user_facts"]
 
 
 def test_superseded_rows_are_left_out_unless_asked_for(scribe, clock):
     """An old version shows only to who asks, as superseded, cold, with who replaced it and when."""
     scribe.memory("old", id="old")
     scribe.memory("new", id="new", supersedes="old")
-    assert scribe.store.write(lambda writer: writer.supersede("old", by="new", at=clock())) is True
+    assert scribe.store.write(lambda writer: writer.memories.supersede("old", by="new", at=clock())) is True
 
     assert texts(scribe.store) == ["new"]
     old = everything(scribe.store, include_superseded=True)[1]
     assert (old.state, old.tier, old.superseded_by) == (State.SUPERSEDED, Tier.COLD, "new")
     assert old.superseded_at == clock.moment
     with scribe.store.read() as reader:
-        assert [memory.text for memory in reader.brief(now=0, limit=9)] == ["new"]
-        assert reader.memory("old") == old
+        assert [memory.text for memory in reader.memories.brief(now=0, limit=9)] == ["new"]
+        assert reader.memories.get("old") == old
 
 
 def test_superseding_what_is_not_there_says_so(open_store):
     """False, and nothing happens."""
-    assert open_store().write(lambda writer: writer.supersede("nobody", by="x", at=1)) is False
+    assert open_store().write(lambda writer: writer.memories.supersede("nobody", by="x", at=1)) is False
 
 
 def test_expired_rows_do_not_exist(scribe, clock):
@@ -256,12 +257,12 @@ def test_expired_rows_do_not_exist(scribe, clock):
     with scribe.store.read() as reader:
         for when, alive in [(now, True), (now + 1, False), (now + 2, False)]:
             where = Filter(now=when, include_superseded=True)
-            assert bool(reader.memories(where, limit=9)) is alive
-            assert bool(reader.match_memories(["fleeting"], where, limit=9)) is alive
-            assert bool(reader.brief(now=when, limit=9)) is alive
-            assert bool(reader.keyed("k", now=when)) is alive
-            assert bool(reader.categories(now=when, keys_max=5)) is alive
-            assert reader.sizes(now=when).expired == (0 if alive else 1)
+            assert bool(reader.memories.find(where, limit=9)) is alive
+            assert bool(reader.memories.match(["fleeting"], where, limit=9)) is alive
+            assert bool(reader.memories.brief(now=when, limit=9)) is alive
+            assert bool(reader.memories.by_key("k", now=when)) is alive
+            assert bool(reader.memories.categories(now=when, keys_max=5)) is alive
+            assert reader.overview.sizes(now=when).expired == (0 if alive else 1)
 
 
 def test_every_filter_applies_before_the_limit(scribe, clock):
@@ -287,14 +288,14 @@ def test_every_filter_applies_before_the_limit(scribe, clock):
             {"category": "good"},
         ]:
             where = Filter(now=clock(), **conditions)
-            assert [memory.key for memory in reader.memories(where, limit=1)] == ["k/1"], conditions
-            assert [memory.key for memory in reader.match_memories(["needle"], where, limit=1)] == ["k/1"], (
+            assert [memory.key for memory in reader.memories.find(where, limit=1)] == ["k/1"], conditions
+            assert [memory.key for memory in reader.memories.match(["needle"], where, limit=1)] == ["k/1"], (
                 conditions
             )
         for conditions in [{"until": start + SECOND}, {"conversation": "c"}, {"project": "p"}]:
             where = Filter(now=clock(), **conditions)
-            assert [turn.conversation for turn in reader.turns(where, limit=1)] == ["c"], conditions
-            assert [turn.conversation for turn in reader.match_turns(["needle"], where, limit=1)] == ["c"], (
+            assert [turn.conversation for turn in reader.turns.find(where, limit=1)] == ["c"], conditions
+            assert [turn.conversation for turn in reader.turns.match(["needle"], where, limit=1)] == ["c"], (
                 conditions
             )
 
@@ -316,16 +317,16 @@ def test_an_expired_value_still_holds_its_key(scribe, clock):
     """`keyed` says what lives, `holder` what is in the way of a new value."""
     scribe.memory("old", id="old", key="k", category="c", expires_at=clock.moment)
     with scribe.store.read() as reader:
-        assert reader.keyed("k", now=clock()) is None
-        assert reader.holder("k").id == "old"
-        assert reader.holder("other") is None
-    scribe.store.write(lambda writer: writer.supersede("old", by="new", at=clock()))
+        assert reader.memories.by_key("k", now=clock()) is None
+        assert reader.memories.holder("k").id == "old"
+        assert reader.memories.holder("other") is None
+    scribe.store.write(lambda writer: writer.memories.supersede("old", by="new", at=clock()))
 
     with scribe.store.read() as reader:
-        assert reader.holder("k") is None
+        assert reader.memories.holder("k") is None
     scribe.memory("new", id="new", key="k", category="c")
     with scribe.store.read() as reader:
-        assert reader.holder("k").id == reader.keyed("k", now=clock()).id == "new"
+        assert reader.memories.holder("k").id == reader.memories.by_key("k", now=clock()).id == "new"
 
 
 def test_key_history_is_oldest_first(scribe, clock):
@@ -334,13 +335,15 @@ def test_key_history_is_oldest_first(scribe, clock):
         scribe.memory(f"{number}", id=f"v{number}", key="k", category="c")
         scribe.memory(f"other {number}", key=f"k{number}", category="c")
         if number < 2:
-            scribe.store.write(lambda writer, n=number: writer.supersede(f"v{n}", by=f"v{n + 1}", at=clock()))
+            scribe.store.write(
+                lambda writer, n=number: writer.memories.supersede(f"v{n}", by=f"v{n + 1}", at=clock())
+            )
         clock.advance(seconds=1)
 
     with scribe.store.read() as reader:
-        assert [memory.text for memory in reader.key_history("k")] == ["0", "1", "2"]
-        assert reader.keyed("k", now=clock()).text == "2"
-        assert reader.key_history("none") == []
+        assert [memory.text for memory in reader.memories.history("k")] == ["0", "1", "2"]
+        assert reader.memories.by_key("k", now=clock()).text == "2"
+        assert reader.memories.history("none") == []
 
 
 def test_categories_count_and_name_the_newest_keys(scribe, clock):
@@ -352,7 +355,7 @@ def test_categories_count_and_name_the_newest_keys(scribe, clock):
     scribe.memory("no key")
 
     with scribe.store.read() as reader:
-        a, b = reader.categories(now=clock(), keys_max=3)
+        a, b = reader.memories.categories(now=clock(), keys_max=3)
     assert (a.name, a.count, a.recent_keys) == ("a", 1, ("a0",))
     assert (b.name, b.count, b.recent_keys) == ("b", 4, ("b3", "b2", "b1"))
 
@@ -364,9 +367,9 @@ def test_brief_puts_behavioral_first(scribe, clock):
         clock.advance(seconds=1)
 
     with scribe.store.read() as reader:
-        order = [memory.kind.value for memory in reader.brief(now=clock(), limit=9)]
+        order = [memory.kind.value for memory in reader.memories.brief(now=clock(), limit=9)]
         assert order == ["correction", "instruction", "preference", "episode", "context", "fact"]
-        assert [memory.kind.value for memory in reader.brief(now=clock(), limit=2)] == [
+        assert [memory.kind.value for memory in reader.memories.brief(now=clock(), limit=2)] == [
             "correction",
             "instruction",
         ]
@@ -380,19 +383,19 @@ def test_purge_removes_what_was_superseded_before(scribe, open_store):
     for number in range(4):
         scribe.memory(f"word{number}", id=f"m{number}", tags=("t",))
     for number in range(3):
-        scribe.store.write(lambda writer, n=number: writer.supersede(f"m{n}", by="m3", at=100 + n))
+        scribe.store.write(lambda writer, n=number: writer.memories.supersede(f"m{n}", by="m3", at=100 + n))
 
-    assert scribe.store.write(lambda writer: writer.purge_superseded(before=102)) == 2
+    assert scribe.store.write(lambda writer: writer.memories.purge_superseded(before=102)) == 2
 
     assert texts(scribe.store, include_superseded=True) == ["word3", "word2"]
     with scribe.store.read() as reader:
         where = Filter(now=0, include_superseded=True)
-        found = reader.match_memories(["word0", "word1", "word2"], where, limit=9)
+        found = reader.memories.match(["word0", "word1", "word2"], where, limit=9)
         assert [memory.text for memory in found] == ["word2"]
-        assert len(reader.memories(Filter(now=0, tags=("t",), include_superseded=True), limit=9)) == 2
-        assert reader.memory_count() == 2
-        assert [entry.body for entry in reader.entries()] == [b"{}"] * 4
-    assert scribe.store.write(lambda writer: writer.purge_superseded(before=102)) == 0
+        assert len(reader.memories.find(Filter(now=0, tags=("t",), include_superseded=True), limit=9)) == 2
+        assert reader.memories.count() == 2
+        assert [entry.body for entry in reader.ledger.entries()] == [b"{}"] * 4
+    assert scribe.store.write(lambda writer: writer.memories.purge_superseded(before=102)) == 0
 
 
 def test_erase_takes_everything_of_an_entry(scribe):
@@ -407,20 +410,20 @@ def test_erase_takes_everything_of_an_entry(scribe):
 
     with scribe.store.read() as reader:
         where = Filter(now=0, include_superseded=True)
-        assert reader.memory(gone.id) is None
-        assert reader.keyed("k", now=0) is None
-        assert [memory.id for memory in reader.memories(where, limit=9)] == [before.id]
-        assert [turn.entry_id for turn in reader.turns(where, limit=9)] == [after.entry_id]
-        assert reader.match_memories(["zebra", "k"], where, limit=9) == []
-        assert reader.match_turns(["zebra", "waits"], where, limit=9) == []
-        assert reader.frequencies(["zebra", "one", "two", "wait"]) == {
+        assert reader.memories.get(gone.id) is None
+        assert reader.memories.by_key("k", now=0) is None
+        assert [memory.id for memory in reader.memories.find(where, limit=9)] == [before.id]
+        assert [turn.entry_id for turn in reader.turns.find(where, limit=9)] == [after.entry_id]
+        assert reader.memories.match(["zebra", "k"], where, limit=9) == []
+        assert reader.turns.match(["zebra", "waits"], where, limit=9) == []
+        assert reader.words.frequencies(["zebra", "one", "two", "wait"]) == {
             "zebra": 0,
             "one": 0,
             "two": 0,
             "wait": 0,
         }
-        assert [entry.body for entry in reader.entries()] == [b"{}", None, None, b"{}", None]
-        assert reader.memories(Filter(now=0, tags=("t",)), limit=9) == [reader.memory(before.id)]
+        assert [entry.body for entry in reader.ledger.entries()] == [b"{}", None, None, b"{}", None]
+        assert reader.memories.find(Filter(now=0, tags=("t",)), limit=9) == [reader.memories.get(before.id)]
     assert scribe.store.check() == []
 
 
@@ -429,14 +432,17 @@ def test_erase_and_supersede_and_project_share_a_work(scribe):
     old = scribe.memory("old", id="old")
 
     def work(writer: Writer) -> list[str]:
-        writer.append([scribe.draft("new", op=Op.STORE)], recorded=1)
-        writer.project(memories=[a_memory("new", id="new", seq=2)])
-        writer.supersede("old", by="new", at=1)
-        seen = [memory.text for memory in writer.memories(Filter(now=0), limit=9)]
-        writer.erase([(old.seq, "old")], position=2, at=1, reason="")
+        writer.ledger.append([scribe.draft("new", op=Op.STORE)], recorded=1)
+        writer.memories.add([a_memory("new", id="new", seq=2)])
+        writer.memories.supersede("old", by="new", at=1)
+        seen = [memory.text for memory in writer.memories.find(Filter(now=0), limit=9)]
+        writer.ledger.erase([(old.seq, "old")], position=2, at=1, reason="")
         return [
             *seen,
-            *(memory.text for memory in writer.memories(Filter(now=0, include_superseded=True), limit=9)),
+            *(
+                memory.text
+                for memory in writer.memories.find(Filter(now=0, include_superseded=True), limit=9)
+            ),
         ]
 
     assert scribe.store.write(work) == ["new", "new"]
@@ -448,19 +454,21 @@ def test_hidden_entries_are_kept_in_mind(scribe):
     for name in ("a", "b"):
         entry = scribe.entry(name)
         for _ in range(2):
-            scribe.store.write(lambda writer, seq=entry.seq: writer.hide(seq))
+            scribe.store.write(lambda writer, seq=entry.seq: writer.ledger.hide(seq))
     old = scribe.memory("old", id="old")
-    scribe.store.write(lambda writer: writer.supersede("old", by="x", at=1))
-    scribe.store.write(lambda writer: writer.purge_superseded(before=2))
+    scribe.store.write(lambda writer: writer.memories.supersede("old", by="x", at=1))
+    scribe.store.write(lambda writer: writer.memories.purge_superseded(before=2))
 
     def hidden() -> list[str]:
         with scribe.store.read() as reader:
-            return [entry.id for entry in reader.hidden()]
+            return [entry.id for entry in reader.ledger.hidden()]
 
     assert hidden() == ["a", "b", "old"]
-    scribe.store.write(lambda writer: writer.erase([(1, "a"), (old.seq, "old")], position=1, at=1, reason=""))
+    scribe.store.write(
+        lambda writer: writer.ledger.erase([(1, "a"), (old.seq, "old")], position=1, at=1, reason="")
+    )
     assert hidden() == ["b"]
-    scribe.store.write(lambda writer: writer.clear_projection())
+    scribe.store.write(lambda writer: writer.state.clear_projection())
     assert hidden() == []
 
 
@@ -470,24 +478,24 @@ def test_clearing_the_projection_keeps_the_ledger(scribe):
     scribe.turns(["indexed"] * 3)
     scribe.index()
     scribe.turn("waiting")
-    scribe.store.write(lambda writer: writer.set_cursor(5))
-    scribe.store.write(lambda writer: writer.clear_projection())
+    scribe.store.write(lambda writer: writer.state.set_cursor(5))
+    scribe.store.write(lambda writer: writer.state.clear_projection())
 
     with scribe.store.read() as reader:
         where = Filter(now=0, include_superseded=True)
-        assert reader.memories(where, limit=9) == reader.turns(where, limit=9) == []
-        assert reader.match_turns(["indexed", "waiting"], where, limit=9) == []
-        assert reader.match_memories(["memory"], where, limit=9) == []
-        assert reader.frequencies(["memori", "index"]) == {"memori": 0, "index": 0}
-        assert (reader.cursor(), reader.head().seq, reader.memory_count()) == (0, 5, 0)
-        assert [entry.body for entry in reader.entries()] == [b"{}"] * 5
+        assert reader.memories.find(where, limit=9) == reader.turns.find(where, limit=9) == []
+        assert reader.turns.match(["indexed", "waiting"], where, limit=9) == []
+        assert reader.memories.match(["memory"], where, limit=9) == []
+        assert reader.words.frequencies(["memori", "index"]) == {"memori": 0, "index": 0}
+        assert (reader.state.cursor(), reader.ledger.head().seq, reader.memories.count()) == (0, 5, 0)
+        assert [entry.body for entry in reader.ledger.entries()] == [b"{}"] * 5
 
     scribe.memory("memory", tags=("t",), key="k", category="c")
     scribe.turn("indexed")
     scribe.index()
     with scribe.store.read() as reader:
-        assert len(reader.match_turns(["indexed"], where, limit=9)) == 1
-        assert len(reader.match_memories(["memory"], where, limit=9)) == 1
+        assert len(reader.turns.match(["indexed"], where, limit=9)) == 1
+        assert len(reader.memories.match(["memory"], where, limit=9)) == 1
     assert scribe.store.check() == []
 
 
@@ -515,9 +523,9 @@ def scoped(scribe, clock):
 
 def in_scope(store, **conditions) -> list[str]:
     with store.read() as reader:
-        found = reader.in_scope(ForgetScope(**conditions))
+        found = reader.ledger.in_scope(ForgetScope(**conditions))
         assert [seq for seq, _ in found] == sorted(seq for seq, _ in found)
-        assert all(reader.entry(id_).seq == seq for seq, id_ in found)
+        assert all(reader.ledger.get(id_).seq == seq for seq, id_ in found)
     return [id_ for _, id_ in found]
 
 
@@ -544,8 +552,8 @@ def test_scopes_name_the_entries_they_would_erase(scoped, clock):
 def test_erased_entries_leave_every_scope(scoped):
     """What is erased is not counted again."""
     with scoped.store.read() as reader:
-        victims = reader.in_scope(ForgetScope(conversation="c"))
-    scoped.store.write(lambda writer: writer.erase(victims, position=1, at=1, reason=""))
+        victims = reader.ledger.in_scope(ForgetScope(conversation="c"))
+    scoped.store.write(lambda writer: writer.ledger.erase(victims, position=1, at=1, reason=""))
 
     assert in_scope(scoped.store, conversation="c") == []
     assert in_scope(scoped.store, entries=("tc",)) == []
@@ -557,8 +565,8 @@ def test_scopes_are_counted_by_sort(scoped):
     scoped.turns(["one", "two"], id="pair")
 
     with scoped.store.read() as reader:
-        seqs = [seq for seq, _ in reader.in_scope(ForgetScope(everything=True))]
-        of_all, of_none = reader.count_scope(seqs), reader.count_scope([])
+        seqs = [seq for seq, _ in reader.ledger.in_scope(ForgetScope(everything=True))]
+        of_all, of_none = reader.ledger.count_scope(seqs), reader.ledger.count_scope([])
 
     assert of_all == of_none | {"entries": 8, "turns": 4, "memories": 1, "facts": 2, "runs": 1}
     assert set(of_none.values()) == {0}
@@ -569,14 +577,14 @@ def test_many_entries_are_erased_in_one_go(scribe):
     scribe.turns([f"number {n}" for n in range(300)], conversation="c")
     scribe.turn("stays")
     with scribe.store.read() as reader:
-        victims = reader.in_scope(ForgetScope(conversation="c"))
-    scribe.store.write(lambda writer: writer.erase(victims, position=301, at=1, reason=""))
+        victims = reader.ledger.in_scope(ForgetScope(conversation="c"))
+    scribe.store.write(lambda writer: writer.ledger.erase(victims, position=301, at=1, reason=""))
 
     with scribe.store.read() as reader:
         assert len(victims) == 300
-        assert [turn.text for turn in reader.turns(Filter(now=0), limit=9)] == ["stays"]
-        assert reader.match_turns(["number"], Filter(now=0), limit=9) == []
-        assert len(reader.tombstones()) == 300
+        assert [turn.text for turn in reader.turns.find(Filter(now=0), limit=9)] == ["stays"]
+        assert reader.turns.match(["number"], Filter(now=0), limit=9) == []
+        assert len(reader.ledger.tombstones()) == 300
     assert scribe.store.check() == []
 
 
@@ -605,7 +613,7 @@ def test_a_reader_delays_no_wipe(scribe, engine):
     """A wipe that a reader prevents says so at once: nobody waits for it, least of all the next writer."""
     gone = scribe.memory("gone")
     with scribe.store.read() as reader:
-        reader.memory(gone.id)
+        reader.memories.get(gone.id)
         erase(scribe.store, gone)
 
         assert scribe.store.wipe() is False
@@ -617,9 +625,9 @@ def test_check_is_not_fooled_by_what_a_reader_remembers(scribe):
     """A reader that saw the index before it was dropped and rebuilt does not make a sound store look damaged."""
     scribe.memory("zebra")
     with scribe.store.read() as reader:
-        reader.match_memories(["zebra"], Filter(now=0), limit=9)
-        reader.frequencies(["zebra"])
-    scribe.store.write(lambda writer: writer.clear_projection())
+        reader.memories.match(["zebra"], Filter(now=0), limit=9)
+        reader.words.frequencies(["zebra"])
+    scribe.store.write(lambda writer: writer.state.clear_projection())
 
     assert scribe.store.check() == []
 
@@ -659,7 +667,7 @@ def test_any_text_is_an_owner(open_store, engine, clock):
 
     for owner in OWNERS:
         with open_store(owner, elsewhere=True).read() as reader:
-            assert [entry.id for entry in reader.entries()] == [f"of {owner}"]
+            assert [entry.id for entry in reader.ledger.entries()] == [f"of {owner}"]
     listed = engine.stores().owners(TENANT)
     assert sorted(listed) == sorted(OWNERS)
 
@@ -725,9 +733,9 @@ def test_conversations_are_the_newest_first(scribe, clock):
     scribe.turn("four")
 
     with scribe.store.read() as reader:
-        found = reader.conversations(project=None, limit=9, offset=0)
-        of_project = reader.conversations(project="p", limit=9, offset=0)
-        second = reader.conversations(project=None, limit=1, offset=1)
+        found = reader.turns.conversations(project=None, limit=9, offset=0)
+        of_project = reader.turns.conversations(project="p", limit=9, offset=0)
+        second = reader.turns.conversations(project=None, limit=1, offset=1)
     assert [(one.id, one.project, one.turns) for one in found] == [("a", "q", 2), ("b", None, 1)]
     assert (found[0].first_at, found[0].last_at) == (first, clock.moment)
     assert [(one.id, one.project, one.turns) for one in of_project] == [("a", "p", 1)]
@@ -751,22 +759,24 @@ def test_memories_are_listed_by_state_tier_and_predicate(scribe, clock):
 
     with scribe.store.read() as reader:
         for state, texts in wanted.items():
-            found = reader.memories(Filter(now=now, state=State(state)), limit=9)
+            found = reader.memories.find(Filter(now=now, state=State(state)), limit=9)
             assert [memory.text for memory in found] == texts
-        assert [m.text for m in reader.memories(Filter(now=now, tier=Tier.HOT), limit=9)] == ["hot"]
-        assert [m.text for m in reader.memories(Filter(now=now, predicate="lives_in"), limit=9)] == ["warm"]
+        assert [m.text for m in reader.memories.find(Filter(now=now, tier=Tier.HOT), limit=9)] == ["hot"]
+        assert [m.text for m in reader.memories.find(Filter(now=now, predicate="lives_in"), limit=9)] == [
+            "warm"
+        ]
 
 
 # ── what was told ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def pin(store, name, text, at=1):
-    store.write(lambda writer: writer.pin(name, text, at=at))
+    store.write(lambda writer: writer.state.pin(name, text, at=at))
 
 
 def pinned(store, name):
     with store.read() as reader:
-        return reader.pinned(name)
+        return reader.state.pinned(name)
 
 
 def test_what_is_pinned_last_stands(open_store):
@@ -785,7 +795,7 @@ def test_only_the_last_pins_stay(open_store):
 
     def work(writer: Writer):
         for at in range(PINS_MAX + 2):
-            writer.pin(f"place {at}", "told", at=at)
+            writer.state.pin(f"place {at}", "told", at=at)
 
     store.write(work)
 
@@ -796,18 +806,18 @@ def test_only_the_last_pins_stay(open_store):
 def test_whatever_goes_for_good_unpins_everything(scribe, clock, loses):
     """And is counted, so that nobody pins afterwards what was made before."""
     memory = scribe.memory("Ann takes tea")
-    scribe.store.write(lambda writer: writer.supersede(memory.id, by="another", at=clock()))
+    scribe.store.write(lambda writer: writer.memories.supersede(memory.id, by="another", at=clock()))
     pin(scribe.store, "place", "Ann takes tea")
     with scribe.store.read() as reader:
-        before = reader.erasures()
+        before = reader.state.erasures()
 
     if loses == "erase":
         erase(scribe.store, memory)
     elif loses == "purge":
-        scribe.store.write(lambda writer: writer.purge_superseded(before=clock() + 1))
+        scribe.store.write(lambda writer: writer.memories.purge_superseded(before=clock() + 1))
     else:
-        scribe.store.write(lambda writer: writer.clear_projection())
+        scribe.store.write(lambda writer: writer.state.clear_projection())
 
     assert pinned(scribe.store, "place") is None
     with scribe.store.read() as reader:
-        assert reader.erasures() == before + 1
+        assert reader.state.erasures() == before + 1

@@ -6,10 +6,13 @@ import pytest
 from tests.conftest import MORNING, a_memory
 
 from memplane.clock import to_instant
-from memplane.storage.claims import Evidence, Rating
+from memplane.storage.claims import Evidence
 from memplane.storage.episodes import OpenSitting
 from memplane.storage.filter import Filter, ForgetScope
-from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks, MemoryVector, TurnVector, turn_number
+from memplane.storage.memories import Rating
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.state import Marks
+from memplane.storage.vectors import MemoryVector, TurnVector
 from memplane.types import Kind, Memory, MentionedTime, State, Tier, Turn
 
 NOW = Filter(now=0)
@@ -41,9 +44,9 @@ def claimed(scribe, text: str, *, subject="user", predicate="lives_in", **fields
         claim="{}",
         **fields,
     )
-    scribe.store.write(lambda writer: writer.project(memories=[made]))
+    scribe.store.write(lambda writer: writer.memories.add([made]))
     with scribe.store.read() as reader:
-        kept = reader.memory(made.id)
+        kept = reader.memories.get(made.id)
     assert kept is not None
     return kept
 
@@ -64,18 +67,18 @@ def episode(
         **fields,
     )
     seqs = sorted({turn.seq for turn in quoting})
-    scribe.store.write(lambda writer: writer.add_episodes([(made, seqs)]))
+    scribe.store.write(lambda writer: writer.episodes.add([(made, seqs)]))
     return made
 
 
 def erase(store, *things) -> None:
     victims = [(thing.seq, thing.entry_id) for thing in things]
-    store.write(lambda writer: writer.erase(victims, position=1, at=1, reason="test"))
+    store.write(lambda writer: writer.ledger.erase(victims, position=1, at=1, reason="test"))
 
 
 def marks(store):
     with store.read() as reader:
-        return reader.marks()
+        return reader.state.marks()
 
 
 def ids(memories) -> list[str]:
@@ -84,7 +87,7 @@ def ids(memories) -> list[str]:
 
 def state_of(store, memory: Memory) -> State:
     with store.read() as reader:
-        found = reader.memory(memory.id)
+        found = reader.memories.get(memory.id)
     assert found is not None
     return found.state
 
@@ -104,11 +107,11 @@ def test_marks_say_how_far_a_space_is(scribe):
     scribe.index()
 
     def work(writer):
-        model = writer.use_model("m", 2)
-        writer.add_turn_vectors(model, [turn_vector(turn)], until=number(turn))
-        writer.add_memory_vectors(model, [MemoryVector(memory.id, b"d", b"\x01\x00")])
-        writer.set_derived(turn.seq)
-        return writer.marks()
+        model = writer.vectors.use_model("m", 2)
+        writer.vectors.add_turns(model, [turn_vector(turn)], until=number(turn))
+        writer.vectors.add_memories(model, [MemoryVector(memory.id, b"d", b"\x01\x00")])
+        writer.state.set_derived(turn.seq)
+        return writer.state.marks()
 
     seen_inside = scribe.store.write(work)
     seen = marks(scribe.store)
@@ -127,16 +130,16 @@ def test_the_generation_grows_whenever_rows_go(scribe, how):
     turns = scribe.turns(["one", "two"], conversation="c")
     episode(scribe, turns, id="ep", quoting=turns)
     memory = scribe.memory("replaced")
-    scribe.store.write(lambda writer: writer.supersede(memory.id, by="x", at=1))
+    scribe.store.write(lambda writer: writer.memories.supersede(memory.id, by="x", at=1))
     before = marks(scribe.store).generation
     if how == "erase":
         erase(scribe.store, turns[0])
     elif how == "clear":
-        scribe.store.write(lambda writer: writer.clear_projection())
+        scribe.store.write(lambda writer: writer.state.clear_projection())
     elif how == "purge":
-        scribe.store.write(lambda writer: writer.purge_superseded(before=2))
+        scribe.store.write(lambda writer: writer.memories.purge_superseded(before=2))
     else:
-        scribe.store.write(lambda writer: writer.drop_episodes("c"))
+        scribe.store.write(lambda writer: writer.episodes.drop("c"))
 
     assert marks(scribe.store).generation > before
 
@@ -145,11 +148,11 @@ def test_the_generation_stays_while_rows_only_come(scribe):
     """Otherwise every write would make every cache begin anew."""
     turn = scribe.turn("hello")
     memory = scribe.memory("a memory")
-    scribe.store.write(lambda writer: writer.supersede(memory.id, by="x", at=9))
-    scribe.store.write(lambda writer: writer.purge_superseded(before=2))
+    scribe.store.write(lambda writer: writer.memories.supersede(memory.id, by="x", at=9))
+    scribe.store.write(lambda writer: writer.memories.purge_superseded(before=2))
     scribe.store.write(
-        lambda writer: writer.add_turn_vectors(
-            writer.use_model("m", 2), [turn_vector(turn)], until=number(turn)
+        lambda writer: writer.vectors.add_turns(
+            writer.vectors.use_model("m", 2), [turn_vector(turn)], until=number(turn)
         )
     )
 
@@ -163,28 +166,28 @@ def test_clearing_the_projection_begins_deriving_anew(scribe):
     episode(scribe, [turn], id="ep", quoting=[turn])
 
     def work(writer):
-        model = writer.use_model("m", 2)
-        writer.add_turn_vectors(model, [turn_vector(turn)], until=number(turn))
-        writer.contest(first.id, second.id)
-        writer.add_evidence(Evidence(first.id, second))
-        writer.set_untold(OpenSitting("c", 1, 2))
-        writer.set_derived(turn.seq)
-        writer.clear_projection()
+        model = writer.vectors.use_model("m", 2)
+        writer.vectors.add_turns(model, [turn_vector(turn)], until=number(turn))
+        writer.claims.contest(first.id, second.id)
+        writer.claims.add_evidence(Evidence(first.id, second))
+        writer.episodes.set_pending(OpenSitting("c", 1, 2))
+        writer.state.set_derived(turn.seq)
+        writer.state.clear_projection()
         return model
 
     model = scribe.store.write(work)
     with scribe.store.read() as reader:
-        seen = reader.marks()
+        seen = reader.state.marks()
         left = (
-            reader.conflicts(()),
-            reader.evidence([first.id]),
-            reader.untold(before=LAST, limit=ALL),
-            reader.episodes_of(["c"], NOW, limit=ALL),
+            reader.claims.conflicts(()),
+            reader.claims.evidence([first.id]),
+            reader.episodes.pending(before=LAST, limit=ALL),
+            reader.episodes.of_conversations(["c"], NOW, limit=ALL),
         )
-        kept = reader.turn_digests(model, [number(turn)])
+        kept = reader.vectors.turn_digests(model, [number(turn)])
 
         assert (seen.derived, seen.cursor, seen.indexed) == (0, 0, 0)
-        assert reader.embedded(model) == 0
+        assert reader.vectors.embedded(model) == 0
         assert left == ([], [], [], [])
         assert kept == {number(turn): b"one"}
 
@@ -195,14 +198,18 @@ def test_clearing_the_projection_begins_deriving_anew(scribe):
 def test_a_model_has_one_number(scribe):
     """By id and dimension; unknown until it is used."""
     with scribe.store.read() as reader:
-        assert reader.model("m", 2) is None
-    one = scribe.store.write(lambda writer: writer.use_model("m", 2))
-    again = scribe.store.write(lambda writer: writer.use_model("m", 2))
-    wider = scribe.store.write(lambda writer: writer.use_model("m", 3))
-    other = scribe.store.write(lambda writer: writer.use_model("n", 2))
+        assert reader.vectors.model("m", 2) is None
+    one = scribe.store.write(lambda writer: writer.vectors.use_model("m", 2))
+    again = scribe.store.write(lambda writer: writer.vectors.use_model("m", 2))
+    wider = scribe.store.write(lambda writer: writer.vectors.use_model("m", 3))
+    other = scribe.store.write(lambda writer: writer.vectors.use_model("n", 2))
 
     with scribe.store.read() as reader:
-        assert (reader.model("m", 2), reader.model("m", 3), reader.model("n", 2)) == (one, wider, other)
+        assert (reader.vectors.model("m", 2), reader.vectors.model("m", 3), reader.vectors.model("n", 2)) == (
+            one,
+            wider,
+            other,
+        )
     assert one == again
     assert len({one, wider, other}) == 3
 
@@ -210,39 +217,43 @@ def test_a_model_has_one_number(scribe):
 def test_turn_vectors_are_added_and_replaced(scribe):
     """A turn has one vector. One that is made anew has a new, larger stamp, so that a cache sees it."""
     turns = scribe.turns(["one", "two"])
-    model = scribe.store.write(lambda writer: writer.use_model("m", 2))
+    model = scribe.store.write(lambda writer: writer.vectors.use_model("m", 2))
 
     def add(vectors):
-        scribe.store.write(lambda writer: writer.add_turn_vectors(model, vectors, until=number(turns[-1])))
+        scribe.store.write(lambda writer: writer.vectors.add_turns(model, vectors, until=number(turns[-1])))
 
     add([turn_vector(turn) for turn in turns])
     before = marks(scribe.store).turn_stamp
     add([turn_vector(turns[0], b"two", b"\x03\x04")])
     with scribe.store.read() as reader:
-        all_of_them = reader.turn_vectors(model, after=0, limit=ALL)
-        since = reader.turn_vectors(model, after=before, limit=ALL)
+        all_of_them = reader.vectors.turns(model, after=0, limit=ALL)
+        since = reader.vectors.turns(model, after=before, limit=ALL)
 
         assert [(vector.n, vector.digest) for _, vector in all_of_them] == [
             (number(turns[1]), b"one"),
             (number(turns[0]), b"two"),
         ]
         assert [vector.n for _, vector in since] == [number(turns[0])]
-        assert reader.marks().turn_stamp == since[-1][0] > before
-        assert reader.turn_vectors_at(model, [number(turn) for turn in turns]) == {
+        assert reader.state.marks().turn_stamp == since[-1][0] > before
+        assert reader.vectors.turns_at(model, [number(turn) for turn in turns]) == {
             number(turns[0]): b"\x03\x04",
             number(turns[1]): b"\x01\x02",
         }
-        assert reader.turn_vectors(model, after=0, limit=1) == all_of_them[:1]
+        assert reader.vectors.turns(model, after=0, limit=1) == all_of_them[:1]
 
 
 def test_a_stamp_is_never_used_again(scribe):
     """Not even when the vector that had the last one went: a cache that saw it would miss the next."""
     gone, kept = scribe.turns(["one", "two"])
-    model = scribe.store.write(lambda writer: writer.use_model("m", 2))
-    scribe.store.write(lambda writer: writer.add_turn_vectors(model, [turn_vector(gone)], until=number(gone)))
+    model = scribe.store.write(lambda writer: writer.vectors.use_model("m", 2))
+    scribe.store.write(
+        lambda writer: writer.vectors.add_turns(model, [turn_vector(gone)], until=number(gone))
+    )
     last = marks(scribe.store).turn_stamp
     erase(scribe.store, gone)
-    scribe.store.write(lambda writer: writer.add_turn_vectors(model, [turn_vector(kept)], until=number(kept)))
+    scribe.store.write(
+        lambda writer: writer.vectors.add_turns(model, [turn_vector(kept)], until=number(kept))
+    )
 
     assert marks(scribe.store).turn_stamp > last
 
@@ -253,15 +264,15 @@ def test_a_turn_that_is_gone_gets_no_vector(scribe):
     erase(scribe.store, gone)
 
     def work(writer):
-        model = writer.use_model("m", 2)
-        writer.add_turn_vectors(model, [turn_vector(gone), turn_vector(kept)], until=number(kept))
+        model = writer.vectors.use_model("m", 2)
+        writer.vectors.add_turns(model, [turn_vector(gone), turn_vector(kept)], until=number(kept))
         return model
 
     model = scribe.store.write(work)
 
     with scribe.store.read() as reader:
-        assert [vector.n for _, vector in reader.turn_vectors(model, after=0, limit=ALL)] == [number(kept)]
-        assert reader.embedded(model) == number(kept)
+        assert [vector.n for _, vector in reader.vectors.turns(model, after=0, limit=ALL)] == [number(kept)]
+        assert reader.vectors.embedded(model) == number(kept)
 
 
 def test_a_vector_may_be_missing(scribe):
@@ -269,17 +280,17 @@ def test_a_vector_may_be_missing(scribe):
     turn = scribe.turn("is it late?")
 
     def work(writer):
-        model = writer.use_model("none", 0)
-        writer.add_turn_vectors(model, [TurnVector(number(turn), 2, True, b"d", None)], until=number(turn))
+        model = writer.vectors.use_model("none", 0)
+        writer.vectors.add_turns(model, [TurnVector(number(turn), 2, True, b"d", None)], until=number(turn))
         return model
 
     model = scribe.store.write(work)
     with scribe.store.read() as reader:
-        (head,) = reader.turn_heads(after=0, until=LAST, limit=ALL)
+        (head,) = reader.turns.heads(after=0, until=LAST, limit=ALL)
 
         assert (head.words, bool(head.asks)) == (2, True)
-        assert reader.turn_vectors_at(model, [number(turn)]) == {}
-        assert reader.turn_digests(model, [number(turn)]) == {number(turn): b"d"}
+        assert reader.vectors.turns_at(model, [number(turn)]) == {}
+        assert reader.vectors.turn_digests(model, [number(turn)]) == {number(turn): b"d"}
 
 
 def test_each_model_has_its_own_cursor(scribe):
@@ -287,17 +298,17 @@ def test_each_model_has_its_own_cursor(scribe):
     turn = scribe.turn("one")
 
     def work(writer):
-        first = writer.use_model("m", 2)
-        writer.add_turn_vectors(first, [turn_vector(turn)], until=number(turn))
-        return first, writer.use_model("n", 2)
+        first = writer.vectors.use_model("m", 2)
+        writer.vectors.add_turns(first, [turn_vector(turn)], until=number(turn))
+        return first, writer.vectors.use_model("n", 2)
 
     first, second = scribe.store.write(work)
 
     with scribe.store.read() as reader:
-        assert reader.embedded(second) == 0
-        assert reader.turn_digests(first, [number(turn)]) == {number(turn): b"one"}
-        assert reader.turn_digests(second, [number(turn)]) == {}
-        assert reader.turn_vectors(second, after=0, limit=ALL) == []
+        assert reader.vectors.embedded(second) == 0
+        assert reader.vectors.turn_digests(first, [number(turn)]) == {number(turn): b"one"}
+        assert reader.vectors.turn_digests(second, [number(turn)]) == {}
+        assert reader.vectors.turns(second, after=0, limit=ALL) == []
 
 
 def test_a_model_that_comes_back_has_lost_what_another_replaced(scribe):
@@ -307,10 +318,10 @@ def test_a_model_that_comes_back_has_lost_what_another_replaced(scribe):
 
     def embed(name):
         def work(writer):
-            model = writer.use_model(name, 2)
-            done = writer.embedded(model)
+            model = writer.vectors.use_model(name, 2)
+            done = writer.vectors.embedded(model)
             if done < number(turn):
-                writer.add_turn_vectors(model, [turn_vector(turn)], until=number(turn))
+                writer.vectors.add_turns(model, [turn_vector(turn)], until=number(turn))
             return model
 
         return scribe.store.write(work)
@@ -321,27 +332,27 @@ def test_a_model_that_comes_back_has_lost_what_another_replaced(scribe):
 
     with scribe.store.read() as reader:
         assert again == first
-        assert reader.embedded(first) == number(turn)
-        assert reader.turn_vectors_at(first, [number(turn)]) == {number(turn): b"\x01\x02"}
+        assert reader.vectors.embedded(first) == number(turn)
+        assert reader.vectors.turns_at(first, [number(turn)]) == {number(turn): b"\x01\x02"}
 
 
 def test_a_turn_can_be_embedded_again(scribe):
     """Its vector is gone at once, and what else is known about it stays; it waits until it has another one."""
     first, second, bare = scribe.turns(["one", "is it two?", "three"])
     vectors = [turn_vector(first), TurnVector(number(second), 3, True, b"d", b"\x01\x00")]
-    model = scribe.store.write(lambda writer: writer.use_model("m", 2))
-    scribe.store.write(lambda writer: writer.add_turn_vectors(model, vectors, until=number(second)))
-    scribe.store.write(lambda writer: writer.embed_again([number(second), number(bare)]))
+    model = scribe.store.write(lambda writer: writer.vectors.use_model("m", 2))
+    scribe.store.write(lambda writer: writer.vectors.add_turns(model, vectors, until=number(second)))
+    scribe.store.write(lambda writer: writer.vectors.reset_turns([number(second), number(bare)]))
     with scribe.store.read() as reader:
-        assert reader.stale_turns(limit=9) == [number(second)]
-        assert reader.turn_vectors_at(model, [number(first), number(second)]).keys() == {number(first)}
-        assert reader.turn_digests(model, [number(second)]) == {number(second): b""}
-        assert bool(reader.turn_heads(after=number(first), until=LAST, limit=1)[0].asks)
-    scribe.store.write(lambda writer: writer.add_turn_vectors(model, vectors[1:], until=number(second)))
+        assert reader.vectors.stale_turns(limit=9) == [number(second)]
+        assert reader.vectors.turns_at(model, [number(first), number(second)]).keys() == {number(first)}
+        assert reader.vectors.turn_digests(model, [number(second)]) == {number(second): b""}
+        assert bool(reader.turns.heads(after=number(first), until=LAST, limit=1)[0].asks)
+    scribe.store.write(lambda writer: writer.vectors.add_turns(model, vectors[1:], until=number(second)))
 
     with scribe.store.read() as reader:
-        assert reader.stale_turns(limit=9) == []
-        assert reader.turn_vectors_at(model, [number(second)]) == {number(second): b"\x01\x00"}
+        assert reader.vectors.stale_turns(limit=9) == []
+        assert reader.vectors.turns_at(model, [number(second)]) == {number(second): b"\x01\x00"}
 
 
 # ── vectors of memories ──────────────────────────────────────────────────────────────────────────────────────────
@@ -351,43 +362,43 @@ def test_a_memory_waits_until_it_has_a_vector(scribe):
     """Those that wait come in their order; adding a vector, or keeping the one from before, ends the wait."""
     first, second, third = (scribe.memory(text) for text in ("one", "two", "three"))
     with scribe.store.read() as reader:
-        assert ids(reader.waiting_memories(limit=2)) == [first.id, second.id]
-        assert reader.waiting_count() == 3
+        assert ids(reader.vectors.pending_memories(limit=2)) == [first.id, second.id]
+        assert reader.vectors.pending_memory_count() == 3
 
     def work(writer):
-        model = writer.use_model("m", 2)
-        writer.add_memory_vectors(model, [MemoryVector(second.id, b"d", b"\x01\x00")])
-        writer.keep_memory_vectors(model, [third.id])
+        model = writer.vectors.use_model("m", 2)
+        writer.vectors.add_memories(model, [MemoryVector(second.id, b"d", b"\x01\x00")])
+        writer.vectors.keep_memories(model, [third.id])
 
     scribe.store.write(work)
 
     with scribe.store.read() as reader:
-        assert ids(reader.waiting_memories(limit=9)) == [first.id]
-        assert reader.waiting_count() == 1
+        assert ids(reader.vectors.pending_memories(limit=9)) == [first.id]
+        assert reader.vectors.pending_memory_count() == 1
 
 
 def test_memory_vectors_are_added_and_replaced(scribe):
     """As those of turns are; each says which turn its memory was read out of."""
     stored, derived = scribe.memory("stored"), claimed(scribe, "lives in Rome")
-    model = scribe.store.write(lambda writer: writer.use_model("m", 2))
+    model = scribe.store.write(lambda writer: writer.vectors.use_model("m", 2))
 
     def add(*vectors):
-        scribe.store.write(lambda writer: writer.add_memory_vectors(model, vectors))
+        scribe.store.write(lambda writer: writer.vectors.add_memories(model, vectors))
 
     add(MemoryVector(stored.id, b"a", b"\x01\x00"), MemoryVector(derived.id, b"b", b"\x02\x00"))
     before = marks(scribe.store).memory_stamp
     add(MemoryVector(stored.id, b"c", b"\x03\x00"))
     with scribe.store.read() as reader:
-        found = [vector for _, vector in reader.memory_vectors(model, after=0, limit=ALL)]
-        since = reader.memory_vectors(model, after=before, limit=ALL)
+        found = [vector for _, vector in reader.vectors.memories(model, after=0, limit=ALL)]
+        since = reader.vectors.memories(model, after=before, limit=ALL)
 
         assert found == [
             MemoryVector(derived.id, b"b", b"\x02\x00", turn_number(derived.seq, 0)),
             MemoryVector(stored.id, b"c", b"\x03\x00", None),
         ]
-        assert [stamp for stamp, _ in since] == [reader.marks().memory_stamp]
-        assert reader.memory_vectors_of(model, [stored.id, "other"]) == {stored.id: b"\x03\x00"}
-        assert reader.memory_digests(model, [derived.id, "other"]) == {derived.id: b"b"}
+        assert [stamp for stamp, _ in since] == [reader.state.marks().memory_stamp]
+        assert reader.vectors.memories_of(model, [stored.id, "other"]) == {stored.id: b"\x03\x00"}
+        assert reader.vectors.memory_digests(model, [derived.id, "other"]) == {derived.id: b"b"}
 
 
 def test_a_memory_that_is_gone_gets_no_vector(scribe):
@@ -396,15 +407,15 @@ def test_a_memory_that_is_gone_gets_no_vector(scribe):
     erase(scribe.store, gone)
 
     def work(writer):
-        model = writer.use_model("m", 2)
-        writer.add_memory_vectors(model, [MemoryVector(gone.id, b"d", b"\x01\x00")])
+        model = writer.vectors.use_model("m", 2)
+        writer.vectors.add_memories(model, [MemoryVector(gone.id, b"d", b"\x01\x00")])
         return model
 
     model = scribe.store.write(work)
 
     with scribe.store.read() as reader:
-        assert reader.memory_digests(model, [gone.id]) == {}
-        assert reader.memory_vectors(model, after=0, limit=ALL) == []
+        assert reader.vectors.memory_digests(model, [gone.id]) == {}
+        assert reader.vectors.memories(model, after=0, limit=ALL) == []
 
 
 def test_another_model_makes_memories_wait(scribe):
@@ -413,9 +424,9 @@ def test_another_model_makes_memories_wait(scribe):
 
     def embed(name, *, add):
         def work(writer):
-            model = writer.use_model(name, 2)
+            model = writer.vectors.use_model(name, 2)
             if add:
-                writer.add_memory_vectors(model, [MemoryVector(memory.id, b"d", b"\x01\x00")])
+                writer.vectors.add_memories(model, [MemoryVector(memory.id, b"d", b"\x01\x00")])
             return model
 
         return scribe.store.write(work)
@@ -423,17 +434,17 @@ def test_another_model_makes_memories_wait(scribe):
     first = embed("m", add=True)
     embed("m", add=False)
     with scribe.store.read() as reader:
-        assert reader.waiting_count() == 0
+        assert reader.vectors.pending_memory_count() == 0
     second = embed("n", add=False)
     with scribe.store.read() as reader:
-        assert ids(reader.waiting_memories(limit=9)) == [memory.id]
-        assert reader.memory_digests(first, [memory.id]) == {memory.id: b"d"}
-        assert reader.memory_digests(second, [memory.id]) == {}
+        assert ids(reader.vectors.pending_memories(limit=9)) == [memory.id]
+        assert reader.vectors.memory_digests(first, [memory.id]) == {memory.id: b"d"}
+        assert reader.vectors.memory_digests(second, [memory.id]) == {}
     embed("n", add=True)
     with scribe.store.read() as reader:
-        assert reader.waiting_count() == 0
-        assert reader.memory_digests(first, [memory.id]) == {}
-        assert reader.memory_digests(second, [memory.id]) == {memory.id: b"d"}
+        assert reader.vectors.pending_memory_count() == 0
+        assert reader.vectors.memory_digests(first, [memory.id]) == {}
+        assert reader.vectors.memory_digests(second, [memory.id]) == {memory.id: b"d"}
 
 
 def test_vectors_outlive_a_cleared_projection_but_not_a_forget(scribe):
@@ -442,24 +453,24 @@ def test_vectors_outlive_a_cleared_projection_but_not_a_forget(scribe):
     kept, gone = claimed(scribe, "lives in Rome"), claimed(scribe, "lives in Oslo")
 
     def work(writer):
-        model = writer.use_model("m", 2)
+        model = writer.vectors.use_model("m", 2)
         vectors = [MemoryVector(memory.id, b"d", b"\x01\x00") for memory in (kept, gone)]
-        writer.add_memory_vectors(model, vectors)
-        writer.clear_projection()
-        writer.project(memories=[kept])
+        writer.vectors.add_memories(model, vectors)
+        writer.state.clear_projection()
+        writer.memories.add([kept])
         return model
 
     model = scribe.store.write(work)
     with scribe.store.read() as reader:
-        assert reader.memory_digests(model, [kept.id]) == {kept.id: b"d"}
-        assert reader.memory_vectors(model, after=0, limit=ALL) == []
-    scribe.store.write(lambda writer: writer.keep_memory_vectors(model, [kept.id]))
+        assert reader.vectors.memory_digests(model, [kept.id]) == {kept.id: b"d"}
+        assert reader.vectors.memories(model, after=0, limit=ALL) == []
+    scribe.store.write(lambda writer: writer.vectors.keep_memories(model, [kept.id]))
     with scribe.store.read() as reader:
-        assert [vector.id for _, vector in reader.memory_vectors(model, after=0, limit=ALL)] == [kept.id]
+        assert [vector.id for _, vector in reader.vectors.memories(model, after=0, limit=ALL)] == [kept.id]
     erase(scribe.store, gone)
 
     with scribe.store.read() as reader:
-        assert reader.memory_digests(model, [kept.id, gone.id]) == {kept.id: b"d"}
+        assert reader.vectors.memory_digests(model, [kept.id, gone.id]) == {kept.id: b"d"}
 
 
 # ── turns and words ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -472,8 +483,8 @@ def test_turn_heads_come_in_order_between_two_numbers(scribe, clock):
     )
     later = scribe.turn("four")
     with scribe.store.read() as reader:
-        heads = reader.turn_heads(after=number(turns[0]), until=number(turns[2]), limit=ALL)
-        first = reader.turn_heads(after=0, until=LAST, limit=1)
+        heads = reader.turns.heads(after=number(turns[0]), until=number(turns[2]), limit=ALL)
+        first = reader.turns.heads(after=0, until=LAST, limit=1)
 
     assert [head.n for head in heads] == [number(turn) for turn in turns[1:]]
     assert [head.n for head in first] == [number(turns[0])]
@@ -490,14 +501,14 @@ def test_turns_are_fetched_by_number(scribe, clock):
     other = scribe.turn("four", at=clock.moment - timedelta(days=3))
     with scribe.store.read() as reader:
         wanted = [number(turns[2]), number(other), 12_345_678]
-        found = reader.turns_at(wanted, NOW)
-        narrowed = reader.turns_at(wanted, Filter(now=0, conversation="c"))
-        before = reader.turns_at(wanted, Filter(now=0, as_of=to_instant(clock.moment) - 1))
+        found = reader.turns.at(wanted, NOW)
+        narrowed = reader.turns.at(wanted, Filter(now=0, conversation="c"))
+        before = reader.turns.at(wanted, Filter(now=0, as_of=to_instant(clock.moment) - 1))
 
         assert sorted(turn.text for turn in found) == ["four", "three"]
         assert [turn.text for turn in narrowed] == ["three"]
         assert [turn.text for turn in before] == ["four"]
-        assert reader.turns_between(number(turns[0]), number(turns[1])) == turns[:2]
+        assert reader.turns.between(number(turns[0]), number(turns[1])) == turns[:2]
 
 
 def test_the_turn_before(scribe, clock):
@@ -508,18 +519,18 @@ def test_the_turn_before(scribe, clock):
     late = scribe.turn("late", conversation="c")
     outside_again = scribe.turn("outside again")
     with scribe.store.read() as reader:
-        assert reader.turn_before(late) == early
-        assert reader.turn_before(early) is None
-        assert reader.turn_before(outside_again) == outside
-        assert reader.turn_before(outside) is None
-        assert reader.turns_of("c", since=0) == [early, late]
-        assert reader.turns_of("c", since=number(late)) == [late]
-        assert reader.last_turn_of("c", before=number(late)) == early
-        assert reader.last_turn_of("c", before=number(early)) is None
-        assert reader.turns_after(early, limit=9) == [late]
-        assert reader.turns_after(late, limit=9) == []
-        assert reader.turns_after(outside, limit=9) == [outside_again]
-        assert reader.conversations_of([early.seq, late.seq, outside.seq]) == ["c"]
+        assert reader.turns.before(late) == early
+        assert reader.turns.before(early) is None
+        assert reader.turns.before(outside_again) == outside
+        assert reader.turns.before(outside) is None
+        assert reader.turns.of_conversation("c", since=0) == [early, late]
+        assert reader.turns.of_conversation("c", since=number(late)) == [late]
+        assert reader.turns.last_of("c", before=number(late)) == early
+        assert reader.turns.last_of("c", before=number(early)) is None
+        assert reader.turns.after(early, limit=9) == [late]
+        assert reader.turns.after(late, limit=9) == []
+        assert reader.turns.after(outside, limit=9) == [outside_again]
+        assert reader.turns.conversations_of([early.seq, late.seq, outside.seq]) == ["c"]
 
 
 def test_occurrences_count_every_time_a_stem_is_said(scribe):
@@ -528,19 +539,21 @@ def test_occurrences_count_every_time_a_stem_is_said(scribe):
     scribe.index()
     third = scribe.turn("run!")
     with scribe.store.read() as reader:
-        assert sorted(reader.occurrences("run")) == sorted([number(first), number(first), number(second)])
-        assert reader.occurrences("walk") == []
-        assert reader.not_indexed(after=0, until=LAST, limit=ALL) == [(number(third), "run!")]
+        assert sorted(reader.words.occurrences("run")) == sorted(
+            [number(first), number(first), number(second)]
+        )
+        assert reader.words.occurrences("walk") == []
+        assert reader.words.not_indexed(after=0, until=LAST, limit=ALL) == [(number(third), "run!")]
 
 
 def test_what_is_not_indexed_comes_last_first(scribe):
     """Within two numbers, at most so many."""
     turns = scribe.turns(["one", "two", "three", "four"])
     with scribe.store.read() as reader:
-        found = reader.not_indexed(after=number(turns[0]), until=number(turns[2]), limit=ALL)
+        found = reader.words.not_indexed(after=number(turns[0]), until=number(turns[2]), limit=ALL)
 
         assert [text for _, text in found] == ["three", "two"]
-        assert reader.not_indexed(after=0, until=LAST, limit=1) == [(number(turns[3]), "four")]
+        assert reader.words.not_indexed(after=0, until=LAST, limit=1) == [(number(turns[3]), "four")]
 
 
 def test_common_words_are_told_apart(scribe):
@@ -548,9 +561,9 @@ def test_common_words_are_told_apart(scribe):
     scribe.turns(["tea and milk", "tea", "tea and sugar"])
     scribe.index()
     with scribe.store.read() as reader:
-        assert reader.common(["tea", "milk", "salt"], beyond=2) == {"tea"}
-        assert reader.common(["tea", "milk", "salt"], beyond=3) == set()
-        assert reader.common(["tea", "milk", "salt"], beyond=0) == {"tea", "milk"}
+        assert reader.words.common(["tea", "milk", "salt"], beyond=2) == {"tea"}
+        assert reader.words.common(["tea", "milk", "salt"], beyond=3) == set()
+        assert reader.words.common(["tea", "milk", "salt"], beyond=0) == {"tea", "milk"}
 
 
 # ── claims ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -567,18 +580,18 @@ def test_rivals_share_a_subject(scribe, clock):
     replaced = claimed(scribe, "lives in Bern")
     contested = claimed(scribe, "lives in Kyiv")
     scribe.memory("stored on purpose about Oslo")
-    scribe.store.write(lambda writer: writer.supersede(replaced.id, by="x", at=1))
-    scribe.store.write(lambda writer: writer.contest(contested.id, new.id))
+    scribe.store.write(lambda writer: writer.memories.supersede(replaced.id, by="x", at=1))
+    scribe.store.write(lambda writer: writer.claims.contest(contested.id, new.id))
     with scribe.store.read() as reader:
-        assert ids(reader.rivals("user", "lives_in", ["oslo"], limit=ALL)) == [
+        assert ids(reader.claims.rivals("user", "lives_in", ["oslo"], limit=ALL)) == [
             contested.id,
             new.id,
             old.id,
             other.id,
             by_word.id,
         ]
-        assert ids(reader.rivals("user", "lives_in", ["oslo"], limit=1)) == [contested.id, by_word.id]
-        assert reader.rivals("nobody", "lives_in", ["oslo"], limit=ALL) == []
+        assert ids(reader.claims.rivals("user", "lives_in", ["oslo"], limit=1)) == [contested.id, by_word.id]
+        assert reader.claims.rivals("nobody", "lives_in", ["oslo"], limit=ALL) == []
 
 
 def test_claims_are_found_by_predicate(scribe, clock):
@@ -588,14 +601,14 @@ def test_claims_are_found_by_predicate(scribe, clock):
     new = claimed(scribe, "works at Acme", predicate="works_at")
     claimed(scribe, "likes tea", predicate="likes")
     replaced = claimed(scribe, "lives in Bern")
-    scribe.store.write(lambda writer: writer.supersede(replaced.id, by="x", at=1))
+    scribe.store.write(lambda writer: writer.memories.supersede(replaced.id, by="x", at=1))
     with scribe.store.read() as reader:
         asked = ["lives_in", "works_at"]
-        assert ids(reader.claimed(asked, NOW, limit=ALL)) == [old.id, older.id, new.id]
-        assert ids(reader.claimed(asked, NOW, limit=1)) == [old.id, new.id]
+        assert ids(reader.memories.with_predicates(asked, NOW, limit=ALL)) == [old.id, older.id, new.id]
+        assert ids(reader.memories.with_predicates(asked, NOW, limit=1)) == [old.id, new.id]
         everything = Filter(now=0, include_superseded=True)
-        assert replaced.id in ids(reader.claimed(asked, everything, limit=ALL))
-        assert reader.claimed([], NOW, limit=ALL) == []
+        assert replaced.id in ids(reader.memories.with_predicates(asked, everything, limit=ALL))
+        assert reader.memories.with_predicates([], NOW, limit=ALL) == []
 
 
 def test_memories_are_found_by_the_time_they_speak_of(scribe):
@@ -614,7 +627,7 @@ def test_memories_are_found_by_the_time_they_speak_of(scribe):
 
         def told(begin: int, until: int):
             first, last = (to_instant(datetime(2026, 3, day, tzinfo=UTC)) for day in (begin, until))
-            return ids(reader.told_between(first, last, NOW, limit=ALL))
+            return ids(reader.memories.about_time(first, last, NOW, limit=ALL))
 
         assert told(1, 9) == [second.id, third.id]
         assert told(3, 4) == [third.id]
@@ -627,25 +640,27 @@ def test_hot_memories_come_newest_first(scribe, clock):
     old = claimed(scribe, "one", tier=Tier.HOT, updated_at=clock.moment - timedelta(days=1))
     new = claimed(scribe, "two")
     replaced = claimed(scribe, "three", tier=Tier.HOT)
-    scribe.store.write(lambda writer: writer.supersede(replaced.id, by="x", at=1))
-    scribe.store.write(lambda writer: writer.set_tiers([(new.id, Tier.HOT), (replaced.id, Tier.HOT)]))
+    scribe.store.write(lambda writer: writer.memories.supersede(replaced.id, by="x", at=1))
+    scribe.store.write(
+        lambda writer: writer.memories.set_tiers([(new.id, Tier.HOT), (replaced.id, Tier.HOT)])
+    )
     with scribe.store.read() as reader:
-        assert ids(reader.hot(NOW, limit=ALL)) == [new.id, old.id]
-        assert ids(reader.hot(NOW, limit=1)) == [new.id]
-        assert ids(reader.memories_of([old.id, "other"], NOW)) == [old.id]
+        assert ids(reader.memories.hot(NOW, limit=ALL)) == [new.id, old.id]
+        assert ids(reader.memories.hot(NOW, limit=1)) == [new.id]
+        assert ids(reader.memories.get_many([old.id, "other"], NOW)) == [old.id]
 
 
 def test_accesses_are_counted(scribe):
     """For memories that are there; a forget takes the count along."""
     memory = scribe.memory("told often")
-    scribe.store.write(lambda writer: writer.add_accesses([memory.id, "other"], at=1))
-    scribe.store.write(lambda writer: writer.add_accesses([memory.id], at=2))
+    scribe.store.write(lambda writer: writer.memories.add_accesses([memory.id, "other"], at=1))
+    scribe.store.write(lambda writer: writer.memories.add_accesses([memory.id], at=2))
     with scribe.store.read() as reader:
-        assert reader.accesses([memory.id, "other"]) == {memory.id: 2}
+        assert reader.memories.accesses([memory.id, "other"]) == {memory.id: 2}
     erase(scribe.store, memory)
 
     with scribe.store.read() as reader:
-        assert reader.accesses([memory.id]) == {}
+        assert reader.memories.accesses([memory.id]) == {}
 
 
 # ── conflicts ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -654,12 +669,12 @@ def test_accesses_are_counted(scribe):
 def test_two_at_odds_are_contested_once(scribe):
     """Whichever is named first, and however often."""
     left, right = claimed(scribe, "lives in Rome"), claimed(scribe, "lives in Oslo")
-    scribe.store.write(lambda writer: writer.contest(left.id, right.id))
-    scribe.store.write(lambda writer: writer.contest(right.id, left.id))
+    scribe.store.write(lambda writer: writer.claims.contest(left.id, right.id))
+    scribe.store.write(lambda writer: writer.claims.contest(right.id, left.id))
     pair = (min(left.id, right.id), max(left.id, right.id))
     with scribe.store.read() as reader:
-        assert reader.conflicts(()) == reader.conflicts([right.id]) == [pair]
-        assert reader.conflicts(["other"]) == []
+        assert reader.claims.conflicts(()) == reader.claims.conflicts([right.id]) == [pair]
+        assert reader.claims.conflicts(["other"]) == []
     assert state_of(scribe.store, left) is state_of(scribe.store, right) is State.CONTESTED
 
 
@@ -668,9 +683,9 @@ def test_who_is_settled_leaves_the_others_to_their_quarrel(scribe):
     first, second, third = (claimed(scribe, f"lives in {place}") for place in ("Rome", "Oslo", "Bern"))
 
     def work(writer):
-        writer.contest(first.id, second.id)
-        writer.contest(second.id, third.id)
-        writer.settle(first.id)
+        writer.claims.contest(first.id, second.id)
+        writer.claims.contest(second.id, third.id)
+        writer.claims.settle(first.id)
 
     scribe.store.write(work)
     assert [state_of(scribe.store, memory) for memory in (first, second, third)] == [
@@ -678,7 +693,7 @@ def test_who_is_settled_leaves_the_others_to_their_quarrel(scribe):
         State.CONTESTED,
         State.CONTESTED,
     ]
-    scribe.store.write(lambda writer: writer.settle(third.id))
+    scribe.store.write(lambda writer: writer.claims.settle(third.id))
 
     assert state_of(scribe.store, second) is state_of(scribe.store, third) is State.ACTIVE
 
@@ -687,24 +702,24 @@ def test_who_is_settled_leaves_the_others_to_their_quarrel(scribe):
 def test_who_leaves_a_conflict_ends_it(scribe, how):
     """Replaced, forgotten or purged: what it was at odds with holds again, and no conflict names it."""
     gone, kept = claimed(scribe, "lives in Rome"), claimed(scribe, "lives in Oslo")
-    scribe.store.write(lambda writer: writer.contest(gone.id, kept.id))
+    scribe.store.write(lambda writer: writer.claims.contest(gone.id, kept.id))
     if how == "erase":
         erase(scribe.store, gone)
     else:
-        scribe.store.write(lambda writer: writer.supersede(gone.id, by=kept.id, at=1))
+        scribe.store.write(lambda writer: writer.memories.supersede(gone.id, by=kept.id, at=1))
     if how == "purge":
-        scribe.store.write(lambda writer: writer.purge_superseded(before=2))
+        scribe.store.write(lambda writer: writer.memories.purge_superseded(before=2))
 
     with scribe.store.read() as reader:
-        assert reader.conflicts(()) == []
+        assert reader.claims.conflicts(()) == []
     assert state_of(scribe.store, kept) is State.ACTIVE
 
 
 def test_what_was_replaced_is_not_contested_again(scribe):
     """A conflict is between live memories; marking one that is history changes nothing about it."""
     old, new = claimed(scribe, "lives in Rome"), claimed(scribe, "lives in Oslo")
-    scribe.store.write(lambda writer: writer.supersede(old.id, by="x", at=1))
-    scribe.store.write(lambda writer: writer.contest(old.id, new.id))
+    scribe.store.write(lambda writer: writer.memories.supersede(old.id, by="x", at=1))
+    scribe.store.write(lambda writer: writer.claims.contest(old.id, new.id))
 
     assert state_of(scribe.store, old) is State.SUPERSEDED
 
@@ -721,10 +736,10 @@ def test_evidence_comes_back_whole_and_in_order(scribe):
         for turn in turns
     ]
     for place in (*reversed(places), *places):
-        scribe.store.write(lambda writer, place=place: writer.add_evidence(place))
+        scribe.store.write(lambda writer, place=place: writer.claims.add_evidence(place))
     with scribe.store.read() as reader:
-        assert reader.evidence([memory.id, "other"]) == places
-        assert reader.evidence([]) == []
+        assert reader.claims.evidence([memory.id, "other"]) == places
+        assert reader.claims.evidence([]) == []
 
 
 def test_evidence_goes_with_its_place_and_with_its_memory(scribe):
@@ -732,17 +747,17 @@ def test_evidence_goes_with_its_place_and_with_its_memory(scribe):
     first, second = claimed(scribe, "lives in Rome"), claimed(scribe, "works at Acme")
     said, again = scribe.turns(["I live in Rome", "I work at Acme"])
     own = [a_memory(turn.text, id=f"fact-{turn.entry_id}", seq=turn.seq) for turn in (said, again)]
-    scribe.store.write(lambda writer: writer.add_evidence(Evidence(first.id, own[0])))
-    scribe.store.write(lambda writer: writer.add_evidence(Evidence(second.id, own[1])))
+    scribe.store.write(lambda writer: writer.claims.add_evidence(Evidence(first.id, own[0])))
+    scribe.store.write(lambda writer: writer.claims.add_evidence(Evidence(second.id, own[1])))
     erase(scribe.store, said)
     with scribe.store.read() as reader:
-        assert [place.memory for place in reader.evidence([first.id, second.id])] == [second.id]
+        assert [place.memory for place in reader.claims.evidence([first.id, second.id])] == [second.id]
     scribe.store.write(
-        lambda writer: writer.erase([(second.seq, second.entry_id)], position=1, at=1, reason="")
+        lambda writer: writer.ledger.erase([(second.seq, second.entry_id)], position=1, at=1, reason="")
     )
 
     with scribe.store.read() as reader:
-        assert reader.evidence([first.id, second.id]) == []
+        assert reader.claims.evidence([first.id, second.id]) == []
 
 
 def test_memories_are_found_by_their_entry_and_by_what_they_replaced(scribe):
@@ -750,11 +765,11 @@ def test_memories_are_found_by_their_entry_and_by_what_they_replaced(scribe):
     new, old = claimed(scribe, "lives in Rome"), claimed(scribe, "lives in Oslo")
     stored = scribe.memory("stored")
     for memory in (old, stored):
-        scribe.store.write(lambda writer, id_=memory.id: writer.supersede(id_, by=new.id, at=1))
+        scribe.store.write(lambda writer, id_=memory.id: writer.memories.supersede(id_, by=new.id, at=1))
     with scribe.store.read() as reader:
-        assert ids(reader.memories_from([old.seq, new.seq])) == [new.id, old.id]
-        assert reader.replaced_by([new.id]) == [old.id]
-        assert reader.replaced_by([]) == []
+        assert ids(reader.memories.of_entries([old.seq, new.seq])) == [new.id, old.id]
+        assert reader.claims.replaced_by([new.id]) == [old.id]
+        assert reader.claims.replaced_by([]) == []
 
 
 # ── episodes ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -770,8 +785,8 @@ def test_episodes_are_found_by_conversation(scribe, clock):
     new = episode(scribe, second, id="ep2", quoting=[second[1]])
     episode(scribe, other, id="ep3", conversation="d", quoting=other)
     with scribe.store.read() as reader:
-        assert ids(reader.episodes_of(["c"], NOW, limit=9)) == [new.id, old.id]
-        assert ids(reader.episodes_of(["c"], NOW, limit=1)) == [new.id]
+        assert ids(reader.episodes.of_conversations(["c"], NOW, limit=9)) == [new.id, old.id]
+        assert ids(reader.episodes.of_conversations(["c"], NOW, limit=1)) == [new.id]
 
 
 def test_an_episode_goes_with_the_first_turn_it_quotes(scribe):
@@ -781,8 +796,8 @@ def test_an_episode_goes_with_the_first_turn_it_quotes(scribe):
     untouched = episode(scribe, turns, id="ep2", quoting=[turns[2]])
     erase(scribe.store, turns[1])
     with scribe.store.read() as reader:
-        assert ids(reader.episodes_of(["c"], NOW, limit=9)) == [untouched.id]
-        assert reader.match_memories(["lighthouse"], NOW, limit=9) == []
+        assert ids(reader.episodes.of_conversations(["c"], NOW, limit=9)) == [untouched.id]
+        assert reader.memories.match(["lighthouse"], NOW, limit=9) == []
 
 
 def test_no_scope_reaches_an_entry_through_an_episode(scribe, clock):
@@ -793,8 +808,8 @@ def test_no_scope_reaches_an_entry_through_an_episode(scribe, clock):
     last = scribe.turn("two", conversation="c")
     episode(scribe, [first, last], id="ep", quoting=[first])
     with scribe.store.read() as reader:
-        assert reader.in_scope(ForgetScope(since=begun + 1)) == [(last.seq, last.entry_id)]
-        assert reader.in_scope(ForgetScope(until=begun + 1)) == [(first.seq, first.entry_id)]
+        assert reader.ledger.in_scope(ForgetScope(since=begun + 1)) == [(last.seq, last.entry_id)]
+        assert reader.ledger.in_scope(ForgetScope(until=begun + 1)) == [(first.seq, first.entry_id)]
 
 
 def test_episodes_of_a_conversation_are_dropped_together(scribe):
@@ -803,26 +818,29 @@ def test_episodes_of_a_conversation_are_dropped_together(scribe):
     others = scribe.turns(["three"], conversation="d")
     episode(scribe, turns, id="ep1", quoting=turns)
     kept = episode(scribe, others, id="ep2", conversation="d", quoting=others)
-    scribe.store.write(lambda writer: writer.drop_episodes("c"))
+    scribe.store.write(lambda writer: writer.episodes.drop("c"))
     with scribe.store.read() as reader:
-        assert ids(reader.episodes_of(["c", "d"], NOW, limit=9)) == [kept.id]
+        assert ids(reader.episodes.of_conversations(["c", "d"], NOW, limit=9)) == [kept.id]
 
 
 def test_a_conversation_is_untold_until_it_is_told(scribe):
     """Once each, replaced by what comes after, those that paused first first."""
-    scribe.store.write(lambda writer: writer.set_untold(OpenSitting("c", 1, 10)))
-    scribe.store.write(lambda writer: writer.set_untold(OpenSitting("d", 2, 5)))
-    scribe.store.write(lambda writer: writer.set_untold(OpenSitting("c", 1, 20)))
+    scribe.store.write(lambda writer: writer.episodes.set_pending(OpenSitting("c", 1, 10)))
+    scribe.store.write(lambda writer: writer.episodes.set_pending(OpenSitting("d", 2, 5)))
+    scribe.store.write(lambda writer: writer.episodes.set_pending(OpenSitting("c", 1, 20)))
     with scribe.store.read() as reader:
-        assert reader.untold_in("c") == OpenSitting("c", 1, 20)
-        assert reader.untold_in("e") is None
-        assert reader.untold(before=20, limit=9) == [OpenSitting("d", 2, 5), OpenSitting("c", 1, 20)]
-        assert reader.untold(before=20, limit=1) == [OpenSitting("d", 2, 5)]
-        assert reader.untold(before=19, limit=9) == [OpenSitting("d", 2, 5)]
-    scribe.store.write(lambda writer: writer.set_told("d"))
+        assert reader.episodes.pending_in("c") == OpenSitting("c", 1, 20)
+        assert reader.episodes.pending_in("e") is None
+        assert reader.episodes.pending(before=20, limit=9) == [
+            OpenSitting("d", 2, 5),
+            OpenSitting("c", 1, 20),
+        ]
+        assert reader.episodes.pending(before=20, limit=1) == [OpenSitting("d", 2, 5)]
+        assert reader.episodes.pending(before=19, limit=9) == [OpenSitting("d", 2, 5)]
+    scribe.store.write(lambda writer: writer.episodes.set_done("d"))
 
     with scribe.store.read() as reader:
-        assert reader.untold_in("d") is None
+        assert reader.episodes.pending_in("d") is None
 
 
 # ── forgetting ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -836,15 +854,15 @@ def test_erasing_an_entry_takes_everything_that_hangs_on_it(scribe, engine):
     episode(scribe, [turn], id="ep", quoting=[turn])
 
     def work(writer):
-        model = writer.use_model("m", 2)
-        writer.add_turn_vectors(model, [turn_vector(turn)], until=number(turn))
-        writer.add_memory_vectors(
+        model = writer.vectors.use_model("m", 2)
+        writer.vectors.add_turns(model, [turn_vector(turn)], until=number(turn))
+        writer.vectors.add_memories(
             model, [MemoryVector(id_, b"d", b"\x01\x00") for id_ in (gone.id, kept.id, "ep")]
         )
-        writer.contest(gone.id, kept.id)
-        writer.add_evidence(Evidence(gone.id, a_memory("Rome", id="own", seq=again.seq)))
-        writer.add_evidence(Evidence(kept.id, a_memory("Rome", id="own2", seq=gone.seq)))
-        writer.add_accesses([gone.id, kept.id, "ep"], at=1)
+        writer.claims.contest(gone.id, kept.id)
+        writer.claims.add_evidence(Evidence(gone.id, a_memory("Rome", id="own", seq=again.seq)))
+        writer.claims.add_evidence(Evidence(kept.id, a_memory("Rome", id="own2", seq=gone.seq)))
+        writer.memories.add_accesses([gone.id, kept.id, "ep"], at=1)
 
     scribe.store.write(work)
     erase(scribe.store, gone)
@@ -873,7 +891,7 @@ def test_erasing_an_entry_takes_everything_that_hangs_on_it(scribe, engine):
 
 def turns_at(scribe, memory: Memory) -> list[Turn]:
     with scribe.store.read() as reader:
-        return reader.turns_between(turn_number(memory.seq, 0), turn_number(memory.seq, 255))
+        return reader.turns.between(turn_number(memory.seq, 0), turn_number(memory.seq, 255))
 
 
 def test_a_scope_reaches_what_was_derived_through_its_turn(scribe, clock):
@@ -881,9 +899,9 @@ def test_a_scope_reaches_what_was_derived_through_its_turn(scribe, clock):
     claim = claimed(scribe, "lives in Rome", conversation="c")
     scribe.turn("elsewhere", conversation="d")
     with scribe.store.read() as reader:
-        assert reader.in_scope(ForgetScope(conversation="c")) == [(claim.seq, claim.entry_id)]
-        assert reader.count_scope([claim.seq])["memories"] == 1
-        assert reader.in_scope(ForgetScope(since=to_instant(MORNING) + 1)) == []
+        assert reader.ledger.in_scope(ForgetScope(conversation="c")) == [(claim.seq, claim.entry_id)]
+        assert reader.ledger.count_scope([claim.seq])["memories"] == 1
+        assert reader.ledger.in_scope(ForgetScope(since=to_instant(MORNING) + 1)) == []
 
 
 def test_claims_are_counted_where_they_were_said(scribe):
@@ -891,10 +909,10 @@ def test_claims_are_counted_where_they_were_said(scribe):
     first, second = claimed(scribe, "in Rome"), claimed(scribe, "in Oslo", id="fact-2")
     turns = scribe.turns(["one", "two"], conversation="c")
     episode(scribe, turns, id="episode-1", quoting=turns[:1])
-    scribe.store.write(lambda writer: writer.add_evidence(Evidence(first.id, second)))
+    scribe.store.write(lambda writer: writer.claims.add_evidence(Evidence(first.id, second)))
 
     with scribe.store.read() as reader:
-        counts = [reader.count_scope([seq]) for seq in (first.seq, second.seq, turns[0].seq)]
+        counts = [reader.ledger.count_scope([seq]) for seq in (first.seq, second.seq, turns[0].seq)]
         assert [count["claims"] for count in counts] == [1, 2, 0]
         assert [count["memories"] for count in counts] == [1, 1, 0]
 
@@ -905,7 +923,7 @@ def test_episodes_are_counted_by_conversation(scribe):
         episode(scribe, turns, id=f"episode-{place}", conversation=place, quoting=turns[:1])
 
     with scribe.store.read() as reader:
-        counts = [reader.episode_count(names) for names in (["c"], ["c", "d"], ["e"], [])]
+        counts = [reader.episodes.count(names) for names in (["c"], ["c", "d"], ["e"], [])]
     assert counts == [1, 2, 0, 0]
 
 
@@ -914,11 +932,11 @@ def test_a_rating_keeps_the_first_importance(scribe):
     memory = claimed(scribe, "in Rome", importance=0.5)
     for leaning, importance in ((0.2, 0.58), (0.1, 0.54)):
         rating = Rating(memory.id, 2, 1, leaning, importance)
-        scribe.store.write(lambda writer, rating=rating: writer.rate(rating))
-    scribe.store.write(lambda writer: writer.rate(Rating("nobody", 1, 0, 0.2, 0.6)))
+        scribe.store.write(lambda writer, rating=rating: writer.memories.rate(rating))
+    scribe.store.write(lambda writer: writer.memories.rate(Rating("nobody", 1, 0, 0.2, 0.6)))
 
     with scribe.store.read() as reader:
-        kept = reader.memory(memory.id)
+        kept = reader.memories.get(memory.id)
     assert (kept.chosen, kept.passed_over, kept.leaning) == (2, 1, 0.1)
     assert (kept.importance, kept.importance_base) == (0.54, 0.5)
 
@@ -929,12 +947,12 @@ def test_what_faded_is_left_out_where_one_asks_for_what_to_tell(scribe):
 
     def work(writer):
         for memory in (faded, replaced):
-            writer.rate(Rating(memory.id, 0, 9, -0.4, 0.1))
-        writer.set_tiers([(faded.id, Tier.COLD), (poor.id, Tier.COLD)])
-        writer.supersede(replaced.id, by=poor.id, at=1)
+            writer.memories.rate(Rating(memory.id, 0, 9, -0.4, 0.1))
+        writer.memories.set_tiers([(faded.id, Tier.COLD), (poor.id, Tier.COLD)])
+        writer.memories.supersede(replaced.id, by=poor.id, at=1)
 
     scribe.store.write(work)
     told = Filter(now=0, include_faded=False, include_superseded=True)
     with scribe.store.read() as reader:
-        assert set(ids(reader.memories(told, limit=ALL))) == {poor.id, replaced.id}
-        assert set(ids(reader.memories(NOW, limit=ALL))) == {faded.id, poor.id}
+        assert set(ids(reader.memories.find(told, limit=ALL))) == {poor.id, replaced.id}
+        assert set(ids(reader.memories.find(NOW, limit=ALL))) == {faded.id, poor.id}

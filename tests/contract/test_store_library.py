@@ -3,15 +3,10 @@
 import pytest
 from tests.conftest import MORNING
 
+from memplane.storage.documents import DocumentMarks, PreparedDocument
 from memplane.storage.filter import ForgetScope
-from memplane.storage.library import (
-    LibraryMarks,
-    PreparedDocument,
-    SpanVector,
-    section_id,
-    span_id,
-    span_number,
-)
+from memplane.storage.numbers import section_id, span_id, span_number
+from memplane.storage.vectors import SpanVector
 from memplane.types import Collection, Document, DocumentStatus, Op, Section, Span
 
 
@@ -68,10 +63,10 @@ class Shelf:
         )
 
         def work(writer):
-            writer.note_upload(
+            writer.documents.note_upload(
                 entry.seq, document=id, collection=None, project=project, at=self._scribe.clock()
             )
-            writer.shelve(document, shelved)
+            writer.documents.add(document, shelved)
 
         self.store.write(work)
         return document
@@ -83,10 +78,10 @@ class Shelf:
         )
 
         def work(writer):
-            writer.note_upload(
+            writer.documents.note_upload(
                 entry.seq, document=None, collection=id, project=project, at=self._scribe.clock()
             )
-            writer.add_collection(made, seq=entry.seq)
+            writer.documents.add_collection(made, seq=entry.seq)
 
         self.store.write(work)
         return made
@@ -96,8 +91,10 @@ class Shelf:
         at = self._scribe.clock()
 
         def work(writer):
-            writer.note_upload(entry.seq, document=document, collection=collection, project=None, at=at)
-            writer.add_member(collection, document, position=position, seq=entry.seq, at=at)
+            writer.documents.note_upload(
+                entry.seq, document=document, collection=collection, project=None, at=at
+            )
+            writer.documents.add_member(collection, document, position=position, seq=entry.seq, at=at)
 
         self.store.write(work)
         return entry
@@ -108,7 +105,7 @@ class Shelf:
 
 
 def found(shelf, stem):
-    return shelf.read(lambda reader: reader.span_occurrences(stem))
+    return shelf.read(lambda reader: reader.words.span_occurrences(stem))
 
 
 def test_a_document_comes_back_as_it_was(shelf):
@@ -117,16 +114,16 @@ def test_a_document_comes_back_as_it_was(shelf):
     """
     kept = shelf.document("d1", "one ", "two", titles=("Intro", "Body"))
 
-    assert shelf.read(lambda reader: reader.document("d1")) == kept
-    assert shelf.read(lambda reader: reader.document("d2")) is None
-    assert [s.title for s in shelf.read(lambda reader: reader.sections("d1"))] == ["Intro", "Body"]
-    spans = shelf.read(lambda reader: reader.spans("d1"))
+    assert shelf.read(lambda reader: reader.documents.get("d1")) == kept
+    assert shelf.read(lambda reader: reader.documents.get("d2")) is None
+    assert [s.title for s in shelf.read(lambda reader: reader.documents.sections("d1"))] == ["Intro", "Body"]
+    spans = shelf.read(lambda reader: reader.documents.spans("d1"))
     assert [(span.text, span.start, span.end, span.section) for span in spans] == [
         ("one ", 0, 4, 1),
         ("two", 4, 7, 1),
     ]
-    assert shelf.read(lambda reader: reader.spans("d1", first=1, limit=1)) == spans[1:]
-    assert shelf.read(lambda reader: reader.spans_at([span_number(kept.seq, 1), 5])) == spans[1:]
+    assert shelf.read(lambda reader: reader.documents.spans("d1", first=1, limit=1)) == spans[1:]
+    assert shelf.read(lambda reader: reader.documents.spans_at([span_number(kept.seq, 1), 5])) == spans[1:]
 
 
 def test_words_are_found_at_once_with_the_titles_they_stand_under(shelf):
@@ -139,7 +136,7 @@ def test_words_are_found_at_once_with_the_titles_they_stand_under(shelf):
     assert found(shelf, "cat") == [first, first]
     assert found(shelf, "dog") == [second]
     assert sorted(found(shelf, "pet")) == [first, second]
-    assert shelf.read(lambda reader: reader.common_in_spans(["pets", "dogs"], beyond=1)) == {"pets"}
+    assert shelf.read(lambda reader: reader.words.common_in_spans(["pets", "dogs"], beyond=1)) == {"pets"}
 
 
 def test_another_upload_takes_the_place_of_all_there_was(shelf):
@@ -147,19 +144,19 @@ def test_another_upload_takes_the_place_of_all_there_was(shelf):
     No span, section, word or vector of the first is left, and the marks say that something went.
     """
     first = shelf.document("d1", "cats", "more cats", titles=("A", "B"))
-    model = shelf.store.write(lambda writer: writer.use_model("m", 2))
+    model = shelf.store.write(lambda writer: writer.vectors.use_model("m", 2))
     vector = SpanVector(span_number(first.seq, 0), b"d", b"\x01\x02")
-    shelf.store.write(lambda writer: writer.add_span_vectors(model, [vector]))
-    before = shelf.read(lambda reader: reader.library_marks())
+    shelf.store.write(lambda writer: writer.vectors.add_spans(model, [vector]))
+    before = shelf.read(lambda reader: reader.documents.marks())
 
     second = shelf.document("d1", "dogs")
 
-    assert shelf.read(lambda reader: reader.document("d1")) == second
-    assert [span.text for span in shelf.read(lambda reader: reader.spans("d1"))] == ["dogs"]
-    assert len(shelf.read(lambda reader: reader.sections("d1"))) == 1
+    assert shelf.read(lambda reader: reader.documents.get("d1")) == second
+    assert [span.text for span in shelf.read(lambda reader: reader.documents.spans("d1"))] == ["dogs"]
+    assert len(shelf.read(lambda reader: reader.documents.sections("d1"))) == 1
     assert found(shelf, "cat") == []
-    assert shelf.read(lambda reader: reader.span_vectors(model, after=0, limit=9)) == []
-    after = shelf.read(lambda reader: reader.library_marks())
+    assert shelf.read(lambda reader: reader.vectors.spans(model, after=0, limit=9)) == []
+    after = shelf.read(lambda reader: reader.documents.marks())
     assert after.generation > before.generation
     assert after.last_span == span_number(second.seq, 0)
 
@@ -168,7 +165,7 @@ def test_marks_of_an_empty_space(shelf):
     """
     All zero, so that a cache has something to compare with.
     """
-    assert shelf.read(lambda reader: reader.library_marks()) == LibraryMarks(0, 0, 0)
+    assert shelf.read(lambda reader: reader.documents.marks()) == DocumentMarks(0, 0, 0)
 
 
 def test_documents_are_listed_by_project_and_collection(shelf):
@@ -183,17 +180,17 @@ def test_documents_are_listed_by_project_and_collection(shelf):
 
     def listed(**where):
         where = {"project": None, "collection": None, "limit": 10, "offset": 0} | where
-        return [document.id for document in shelf.read(lambda reader: reader.documents(**where))]
+        return [document.id for document in shelf.read(lambda reader: reader.documents.find(**where))]
 
     assert listed() == ["d3", "d2", "d1"]
     assert listed(limit=1, offset=1) == ["d2"]
     assert listed(project="p") == ["d3", "d1"]
     assert listed(collection="c") == ["d3", "d2", "d1"]
     assert listed(collection="c", project="p") == ["d3", "d1"]
-    assert shelf.read(lambda reader: reader.document_count(project="p", collection=None)) == 2
-    assert shelf.read(lambda reader: reader.document_count(project="p", collection="c")) == 2
-    assert shelf.read(lambda reader: reader.document("d1")).collections == ("c",)
-    assert [head.id for head in shelf.read(lambda reader: reader.document_heads())] == ["d1", "d2", "d3"]
+    assert shelf.read(lambda reader: reader.documents.count(project="p", collection=None)) == 2
+    assert shelf.read(lambda reader: reader.documents.count(project="p", collection="c")) == 2
+    assert shelf.read(lambda reader: reader.documents.get("d1")).collections == ("c",)
+    assert [head.id for head in shelf.read(lambda reader: reader.documents.heads())] == ["d1", "d2", "d3"]
 
 
 def test_vectors_wait_and_come(shelf):
@@ -201,27 +198,27 @@ def test_vectors_wait_and_come(shelf):
     Every span waits until it has one of the model in use; another model makes all wait again.
     """
     kept = shelf.document("d1", "one", "two", titles=("T",))
-    model = shelf.store.write(lambda writer: writer.use_model("m", 2))
+    model = shelf.store.write(lambda writer: writer.vectors.use_model("m", 2))
     first, second = span_number(kept.seq, 0), span_number(kept.seq, 1)
 
-    assert shelf.read(lambda reader: reader.spans_waiting(limit=9)) == [
+    assert shelf.read(lambda reader: reader.vectors.pending_spans(limit=9)) == [
         (first, "Manual > T\none"),
         (second, "Manual > T\ntwo"),
     ]
     vectors = [SpanVector(first, b"d1", b"\x01\x00"), SpanVector(second + 7, b"gone", b"\x02\x00")]
-    shelf.store.write(lambda writer: writer.add_span_vectors(model, vectors))
-    assert shelf.read(lambda reader: reader.spans_waiting_count()) == 1
-    ((stamp, kept_vector),) = shelf.read(lambda reader: reader.span_vectors(model, after=0, limit=9))
+    shelf.store.write(lambda writer: writer.vectors.add_spans(model, vectors))
+    assert shelf.read(lambda reader: reader.vectors.pending_span_count()) == 1
+    ((stamp, kept_vector),) = shelf.read(lambda reader: reader.vectors.spans(model, after=0, limit=9))
     assert kept_vector == vectors[0]
-    assert shelf.read(lambda reader: reader.span_vectors_at(model, [first, second])) == {first: b"\x01\x00"}
-    assert shelf.read(lambda reader: reader.span_digests(model, [first, second])) == {first: b"d1"}
-    assert shelf.read(lambda reader: reader.library_marks()).stamp == stamp
+    assert shelf.read(lambda reader: reader.vectors.spans_at(model, [first, second])) == {first: b"\x01\x00"}
+    assert shelf.read(lambda reader: reader.vectors.span_digests(model, [first, second])) == {first: b"d1"}
+    assert shelf.read(lambda reader: reader.documents.marks()).stamp == stamp
 
-    shelf.store.write(lambda writer: writer.keep_span_vectors(model, [first]))
-    assert shelf.read(lambda reader: reader.library_marks()).stamp > stamp
+    shelf.store.write(lambda writer: writer.vectors.keep_spans(model, [first]))
+    assert shelf.read(lambda reader: reader.documents.marks()).stamp > stamp
 
-    shelf.store.write(lambda writer: writer.use_model("other", 2))
-    assert shelf.read(lambda reader: reader.spans_waiting_count()) == 2
+    shelf.store.write(lambda writer: writer.vectors.use_model("other", 2))
+    assert shelf.read(lambda reader: reader.vectors.pending_span_count()) == 2
 
 
 def test_distillations_are_for_the_upload_they_were_made_from(shelf):
@@ -233,21 +230,21 @@ def test_distillations_are_for_the_upload_they_were_made_from(shelf):
 
     def distil(seq):
         return shelf.store.write(
-            lambda writer: writer.distil("d1", seq=seq, whole="all", sections=["a", None])
+            lambda writer: writer.documents.set_distillation("d1", seq=seq, whole="all", sections=["a", None])
         )
 
-    assert [document.seq for document in shelf.read(lambda reader: reader.undistilled(limit=9))] == [
-        second.seq
-    ]
+    assert [
+        document.seq for document in shelf.read(lambda reader: reader.documents.undistilled(limit=9))
+    ] == [second.seq]
     assert not distil(first.seq)
     assert distil(second.seq)
-    assert shelf.read(lambda reader: reader.undistilled_count()) == 0
-    document = shelf.read(lambda reader: reader.document("d1"))
+    assert shelf.read(lambda reader: reader.documents.undistilled_count()) == 0
+    document = shelf.read(lambda reader: reader.documents.get("d1"))
     assert (document.status, document.distillation) == (DocumentStatus.READY, "all")
-    assert [s.distillation for s in shelf.read(lambda reader: reader.sections("d1"))] == ["a", None]
+    assert [s.distillation for s in shelf.read(lambda reader: reader.documents.sections("d1"))] == ["a", None]
 
-    shelf.store.write(lambda writer: writer.fail_document("d1", seq=second.seq, error="away"))
-    document = shelf.read(lambda reader: reader.document("d1"))
+    shelf.store.write(lambda writer: writer.documents.fail("d1", seq=second.seq, error="away"))
+    document = shelf.read(lambda reader: reader.documents.get("d1"))
     assert (document.status, document.error) == (DocumentStatus.ERROR, "away")
 
 
@@ -258,15 +255,15 @@ def test_a_collection_that_comes_again_is_empty(shelf):
     shelf.document("d1", "text")
     first = shelf.collection("c")
     brought = shelf.member("c", "d1")
-    assert shelf.read(lambda reader: reader.membership("c", "d1")) == brought.id
-    assert shelf.read(lambda reader: reader.collection("c")).documents == 1
+    assert shelf.read(lambda reader: reader.documents.membership("c", "d1")) == brought.id
+    assert shelf.read(lambda reader: reader.documents.collection("c")).documents == 1
 
-    shelf.store.write(lambda writer: writer.unshelve(first.entry_id))
-    assert shelf.read(lambda reader: reader.collection("c")) is None
+    shelf.store.write(lambda writer: writer.documents.remove(first.entry_id))
+    assert shelf.read(lambda reader: reader.documents.collection("c")) is None
     shelf.collection("c")
 
-    assert shelf.read(lambda reader: reader.members("c")) == []
-    assert shelf.read(lambda reader: reader.membership("c", "d1")) is None
+    assert shelf.read(lambda reader: reader.documents.members("c")) == []
+    assert shelf.read(lambda reader: reader.documents.membership("c", "d1")) is None
 
 
 def test_membership_outlives_a_new_upload_and_ends_with_its_entry(shelf):
@@ -278,10 +275,10 @@ def test_membership_outlives_a_new_upload_and_ends_with_its_entry(shelf):
     brought = shelf.member("c", "d1", 3)
     shelf.document("d1", "another text")
 
-    (member,) = shelf.read(lambda reader: reader.members("c"))
+    (member,) = shelf.read(lambda reader: reader.documents.members("c"))
     assert (member.document, member.position) == ("d1", 3)
-    shelf.store.write(lambda writer: writer.unshelve(brought.id))
-    assert shelf.read(lambda reader: reader.members("c")) == []
+    shelf.store.write(lambda writer: writer.documents.remove(brought.id))
+    assert shelf.read(lambda reader: reader.documents.members("c")) == []
 
 
 @pytest.mark.parametrize(
@@ -303,12 +300,14 @@ def test_a_forget_finds_every_upload_of_a_document(shelf, scope, left):
     second = shelf.document("d1", "two", project="p")
     shelf.document("d2", "three")
 
-    victims = shelf.read(lambda reader: reader.in_scope(scope))
-    shelf.store.write(lambda writer: writer.erase(victims, position=99, at=1, reason=""))
+    victims = shelf.read(lambda reader: reader.ledger.in_scope(scope))
+    shelf.store.write(lambda writer: writer.ledger.erase(victims, position=99, at=1, reason=""))
 
-    listed = shelf.read(lambda reader: reader.documents(project=None, collection=None, limit=9, offset=0))
+    listed = shelf.read(
+        lambda reader: reader.documents.find(project=None, collection=None, limit=9, offset=0)
+    )
     assert [document.id for document in listed] == left
     if "d1" not in left:
         assert {first.seq, second.seq} <= {seq for seq, _ in victims}
         assert found(shelf, "one") == found(shelf, "two") == []
-        assert shelf.read(lambda reader: reader.in_scope(ForgetScope(document="d1"))) == []
+        assert shelf.read(lambda reader: reader.ledger.in_scope(ForgetScope(document="d1"))) == []

@@ -28,7 +28,7 @@ def fact(scribe: Scribe, subject: str, what: str, *, at: datetime = MORNING, pre
         updated_at=at,
         **fields,
     )
-    scribe.store.write(lambda writer: writer.project(memories=[made]))
+    scribe.store.write(lambda writer: writer.memories.add([made]))
     return made
 
 
@@ -39,7 +39,7 @@ def test_activity_counts_turns_and_memories_by_day(scribe):
     fact(scribe, "ann", "tea", at=MORNING - timedelta(days=2))
 
     with scribe.store.read() as reader:
-        assert reader.activity(TODAY - 3, TODAY) == [0, 2, 0, 2]
+        assert reader.overview.activity(TODAY - 3, TODAY) == [0, 2, 0, 2]
 
 
 def test_figures(scribe):
@@ -48,14 +48,14 @@ def test_figures(scribe):
     old = fact(scribe, "ann", "milk")
     fact(scribe, "ann", "water", expires_at=MORNING)
     now = to_instant(MORNING)
-    scribe.store.write(lambda writer: writer.contest(left.id, right.id))
-    scribe.store.write(lambda writer: writer.supersede(old.id, by=left.id, at=now))
+    scribe.store.write(lambda writer: writer.claims.contest(left.id, right.id))
+    scribe.store.write(lambda writer: writer.memories.supersede(old.id, by=left.id, at=now))
 
     with scribe.store.read() as reader:
-        assert (reader.current_count(), reader.expired_count(now=now)) == (3, 1)
-        assert reader.expired_count(now=now - 1) == 0
-        assert reader.conflict_count() == 1
-        assert reader.failed_document_count() == 0
+        assert (reader.overview.current_count(), reader.overview.expired_count(now=now)) == (3, 1)
+        assert reader.overview.expired_count(now=now - 1) == 0
+        assert reader.overview.conflict_count() == 1
+        assert reader.documents.failed_count() == 0
 
 
 def test_subjects_come_by_name(scribe):
@@ -65,11 +65,11 @@ def test_subjects_come_by_name(scribe):
     scribe.memory("of nobody")
 
     with scribe.store.read() as reader:
-        assert reader.subjects(first="", limit=9) == ["<carol>", "ann", "bob"]
-        assert reader.subjects(first="ann", limit=1) == ["ann"]
-        assert reader.subjects(first="b", limit=9) == ["bob"]
-        assert reader.subjects(first="z", limit=9) == []
-        assert reader.subjects_lately(limit=3) == ["<carol>", "bob"]
+        assert reader.overview.subjects(first="", limit=9) == ["<carol>", "ann", "bob"]
+        assert reader.overview.subjects(first="ann", limit=1) == ["ann"]
+        assert reader.overview.subjects(first="b", limit=9) == ["bob"]
+        assert reader.overview.subjects(first="z", limit=9) == []
+        assert reader.overview.recent_subjects(limit=3) == ["<carol>", "bob"]
 
 
 def test_facts_about_a_subject_are_those_that_held(scribe):
@@ -79,12 +79,12 @@ def test_facts_about_a_subject_are_those_that_held(scribe):
     new = fact(scribe, "ann", "coffee", at=later)
     fact(scribe, "bob", "milk")
     fact(scribe, "ann", "nothing", predicate=None)
-    scribe.store.write(lambda writer: writer.supersede(old.id, by=new.id, at=to_instant(later)))
+    scribe.store.write(lambda writer: writer.memories.supersede(old.id, by=new.id, at=to_instant(later)))
 
     def about(as_of: datetime | None) -> list[str]:
         where = Filter(now=0, audience=None, as_of=None if as_of is None else to_instant(as_of))
         with scribe.store.read() as reader:
-            return [memory.id for memory in reader.facts_about("ann", where, limit=9)]
+            return [memory.id for memory in reader.overview.facts_about("ann", where, limit=9)]
 
     assert about(None) == [new.id]
     assert about(MORNING) == [old.id]
@@ -98,10 +98,10 @@ def test_a_subject_with_very_many_facts_tells_the_newest(scribe, monkeypatch):
         fact(scribe, "bob", str(number), at=MORNING + timedelta(days=number))
     where = Filter(now=to_instant(MORNING + timedelta(days=99)), audience=None)
     with scribe.store.read() as reader:
-        whole = reader.facts_about("ann", where, limit=3)
-        monkeypatch.setitem(type(reader).facts_about.__globals__, "_ABOUT_MAX", 2)
+        whole = reader.overview.facts_about("ann", where, limit=3)
+        monkeypatch.setitem(type(reader.overview).facts_about.__globals__, "_ABOUT_MAX", 2)
 
-        assert reader.facts_about("ann", where, limit=3) == whole
+        assert reader.overview.facts_about("ann", where, limit=3) == whole
         assert [memory.id for memory in whole] == [memory.id for memory in made[:2:-1]]
 
 
@@ -146,7 +146,7 @@ def test_a_comparison_leads_from_one_moment_to_the_other(does, data):
         def held(at: int) -> set[str]:
             with space._context.read() as reader:
                 where = Filter(now=clock(), as_of=at, audience=None)
-                return {memory.id for memory in reader.memories(where, limit=1_000)}
+                return {memory.id for memory in reader.memories.find(where, limit=1_000)}
 
         found = space.overview.compare(begin, end, limit=1_000)
         gone = {change.before.id for change in found.changed}
@@ -167,12 +167,12 @@ def test_entries_are_narrowed(scribe, clock):
     third = scribe.turn("two", conversation="d", role="tool")
     clock.advance(hours=1)
     scribe.store.write(
-        lambda writer: writer.erase([(second.seq, second.id)], position=1, at=clock(), reason="test")
+        lambda writer: writer.ledger.erase([(second.seq, second.id)], position=1, at=clock(), reason="test")
     )
 
     def seqs(before: int = 99, limit: int = 9, **narrowed) -> list[int]:
         with scribe.store.read() as reader:
-            found = reader.entries_before(before, EntryFilter(**narrowed), limit=limit)
+            found = reader.ledger.before(before, EntryFilter(**narrowed), limit=limit)
             assert all((entry.body is None) == (entry.seq == second.seq) for entry in found)
             return [entry.seq for entry in found]
 
@@ -236,17 +236,17 @@ def test_a_place_is_found_by_its_time(waits, hours):
         at = start + hours * HOUR
         recorded = [entry.recorded for entry in space.ledger.entries()]
         with space._context.read() as reader:
-            assert reader.last_recorded_before(at) == sum(each < at for each in recorded)
+            assert reader.ledger.last_recorded_before(at) == sum(each < at for each in recorded)
 
 
 def test_how_much_was_said_and_when(scribe):
     """Nothing of nothing; and only what was said since."""
     with scribe.store.read() as reader:
-        assert reader.turn_span(0) == TurnSpan(0, None, None)
+        assert reader.overview.turn_span(0) == TurnSpan(0, None, None)
     for hours in (0, 1, 5):
         scribe.turn("said", at=MORNING + timedelta(hours=hours))
     at = to_instant(MORNING)
 
     with scribe.store.read() as reader:
-        assert reader.turn_span(at) == TurnSpan(3, at, at + 5 * HOUR)
-        assert reader.turn_span(at + 1) == TurnSpan(2, at + HOUR, at + 5 * HOUR)
+        assert reader.overview.turn_span(at) == TurnSpan(3, at, at + 5 * HOUR)
+        assert reader.overview.turn_span(at + 1) == TurnSpan(2, at + HOUR, at + 5 * HOUR)

@@ -1,7 +1,7 @@
 """What every engine does with flags and with what a person ruled: kept apart, released, pinned."""
 
 from memplane.storage.filter import Filter
-from memplane.storage.rulings import ReviewDecision
+from memplane.storage.review import ReviewDecision
 from memplane.types import State, Tier
 
 RELEASED = ReviewDecision(released=True)
@@ -9,7 +9,7 @@ PINNED = ReviewDecision(pinned=True)
 
 
 def rule(scribe, id_, ruling):
-    scribe.store.write(lambda writer: writer.rule(id_, ruling))
+    scribe.store.write(lambda writer: writer.review.decide(id_, ruling))
 
 
 def everything(scribe, **narrowed):
@@ -24,8 +24,8 @@ def test_flags_come_back(scribe):
         scribe.memory("tea", id=id_, flags=flags)
         scribe.turn("tea", id=f"t{id_}", flags=flags)
     with scribe.store.read() as reader:
-        assert [reader.memory(id_).flags for id_ in "abc"] == [("x", "y"), (), None]
-        turns = {turn.entry_id: turn.flags for turn in reader.turns(everything(scribe), limit=9)}
+        assert [reader.memories.get(id_).flags for id_ in "abc"] == [("x", "y"), (), None]
+        turns = {turn.entry_id: turn.flags for turn in reader.turns.find(everything(scribe), limit=9)}
         assert turns == {"ta": ("x", "y"), "tb": (), "tc": None}
 
 
@@ -38,26 +38,26 @@ def test_what_is_quarantined_is_apart(scribe):
     scribe.turn("tea", id="t", flags=("x",))
     with scribe.store.read() as reader:
         apart, rest = everything(scribe, quarantined=True), everything(scribe, quarantined=False)
-        assert [memory.id for memory in reader.memories(apart, limit=9)] == ["a"]
-        assert [memory.id for memory in reader.memories(rest, limit=9)] == ["b"]
-        assert [memory.id for memory in reader.hot(everything(scribe), limit=9)] == ["b"]
-        assert [memory.id for memory in reader.brief(now=scribe.clock(), limit=9)] == ["b"]
-        assert [turn.entry_id for turn in reader.turns(apart, limit=9)] == ["t"]
-        assert reader.turns(rest, limit=9) == []
-        assert reader.memory("a").tier is Tier.WARM
-        assert reader.quarantined_seqs(now=scribe.clock(), limit=9) == [3, 1]
-        assert reader.quarantined_seqs(now=scribe.clock(), limit=1, offset=1) == [1]
-        assert reader.quarantine_size(now=scribe.clock()) == 2
-        assert len(reader.quarantined_turns(limit=9)) == 1
-        assert reader.flagged_size(limit=9) == 1
-        assert reader.quarantined_among(["a", "b", "c"]) == {"a"}
+        assert [memory.id for memory in reader.memories.find(apart, limit=9)] == ["a"]
+        assert [memory.id for memory in reader.memories.find(rest, limit=9)] == ["b"]
+        assert [memory.id for memory in reader.memories.hot(everything(scribe), limit=9)] == ["b"]
+        assert [memory.id for memory in reader.memories.brief(now=scribe.clock(), limit=9)] == ["b"]
+        assert [turn.entry_id for turn in reader.turns.find(apart, limit=9)] == ["t"]
+        assert reader.turns.find(rest, limit=9) == []
+        assert reader.memories.get("a").tier is Tier.WARM
+        assert reader.review.quarantined(now=scribe.clock(), limit=9) == [3, 1]
+        assert reader.review.quarantined(now=scribe.clock(), limit=1, offset=1) == [1]
+        assert reader.review.quarantined_count(now=scribe.clock()) == 2
+        assert len(reader.review.quarantined_turns(limit=9)) == 1
+        assert reader.review.flagged_count(limit=9) == 1
+        assert reader.review.quarantined_among(["a", "b", "c"]) == {"a"}
     rule(scribe, "a", RELEASED)
     rule(scribe, "t", RELEASED)
     with scribe.store.read() as reader:
-        assert reader.quarantine_size(now=scribe.clock()) == 0
-        assert reader.quarantined_turns(limit=9) == []
-        assert reader.memory("a").tier is Tier.HOT
-        assert [turn.released for turn in reader.turns(everything(scribe), limit=9)] == [True]
+        assert reader.review.quarantined_count(now=scribe.clock()) == 0
+        assert reader.review.quarantined_turns(limit=9) == []
+        assert reader.memories.get("a").tier is Tier.HOT
+        assert [turn.released for turn in reader.turns.find(everything(scribe), limit=9)] == [True]
 
 
 def test_a_pin_is_hot_as_long_as_it_holds(scribe):
@@ -68,19 +68,19 @@ def test_a_pin_is_hot_as_long_as_it_holds(scribe):
     scribe.memory("tea", id="b", tier=Tier.HOT)
     rule(scribe, "a", PINNED)
     with scribe.store.read() as reader:
-        assert (reader.memory("a").tier, reader.memory("a").pinned) == (Tier.HOT, True)
-        assert [memory.id for memory in reader.hot(everything(scribe), limit=9)] == ["a", "b"]
-        assert [memory.id for memory in reader.hot(everything(scribe), limit=1)] == ["a"]
-        assert [memory.id for memory in reader.pinned_memories(everything(scribe), limit=9)] == ["a"]
-        hot = reader.memories(everything(scribe, tier=Tier.HOT), limit=9)
+        assert (reader.memories.get("a").tier, reader.memories.get("a").pinned) == (Tier.HOT, True)
+        assert [memory.id for memory in reader.memories.hot(everything(scribe), limit=9)] == ["a", "b"]
+        assert [memory.id for memory in reader.memories.hot(everything(scribe), limit=1)] == ["a"]
+        assert [memory.id for memory in reader.memories.pinned(everything(scribe), limit=9)] == ["a"]
+        hot = reader.memories.find(everything(scribe, tier=Tier.HOT), limit=9)
         assert {memory.id for memory in hot} == {"a", "b"}
-        assert reader.memories(everything(scribe, tier=Tier.WARM), limit=9) == []
-        assert [memory.id for memory in reader.brief(now=scribe.clock(), limit=9)] == ["a", "b"]
-    scribe.store.write(lambda writer: writer.supersede("a", by="b", at=scribe.clock()))
+        assert reader.memories.find(everything(scribe, tier=Tier.WARM), limit=9) == []
+        assert [memory.id for memory in reader.memories.brief(now=scribe.clock(), limit=9)] == ["a", "b"]
+    scribe.store.write(lambda writer: writer.memories.supersede("a", by="b", at=scribe.clock()))
     with scribe.store.read() as reader:
-        old = reader.memory("a")
+        old = reader.memories.get("a")
         assert (old.state, old.tier, old.pinned) == (State.SUPERSEDED, Tier.COLD, False)
-        assert [memory.id for memory in reader.hot(everything(scribe), limit=9)] == ["b"]
+        assert [memory.id for memory in reader.memories.hot(everything(scribe), limit=9)] == ["b"]
 
 
 def test_the_last_ruling_holds(scribe):
@@ -91,12 +91,12 @@ def test_the_last_ruling_holds(scribe):
     rule(scribe, "later", ReviewDecision(released=True, pinned=True))
     scribe.memory("tea", id="later", flags=("x",))
     with scribe.store.read() as reader:
-        assert reader.ruling("later") == ReviewDecision(released=True, pinned=True)
-        assert reader.ruling("nobody") == ReviewDecision()
-        assert reader.memory("later").tier is Tier.HOT
-    scribe.store.write(lambda writer: writer.clear_projection())
+        assert reader.review.decision("later") == ReviewDecision(released=True, pinned=True)
+        assert reader.review.decision("nobody") == ReviewDecision()
+        assert reader.memories.get("later").tier is Tier.HOT
+    scribe.store.write(lambda writer: writer.state.clear_projection())
     with scribe.store.read() as reader:
-        assert reader.ruling("later") == ReviewDecision()
+        assert reader.review.decision("later") == ReviewDecision()
 
 
 def test_no_other_space_sees_it(scribe, open_store):
@@ -105,4 +105,4 @@ def test_no_other_space_sees_it(scribe, open_store):
     """
     rule(scribe, "a", PINNED)
     with open_store("bob").read() as reader:
-        assert reader.ruling("a") == ReviewDecision()
+        assert reader.review.decision("a") == ReviewDecision()

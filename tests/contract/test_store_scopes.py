@@ -4,7 +4,7 @@ import pytest
 from tests.contract.test_store_index import ALL, claimed, episode, ids, number, turn_vector
 
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
-from memplane.storage.index import MemoryVector
+from memplane.storage.vectors import MemoryVector
 from memplane.types import Kind, Tier
 
 PLACES = [None, "project:p", "project:q", "conversation:c", "conversation:p"]
@@ -31,12 +31,12 @@ def test_turns_are_found_by_their_audience(scribe, audience):
     where = asking(audience)
 
     with scribe.store.read() as reader:
-        heads = reader.turn_heads(after=0, until=1 << 40, limit=ALL)
+        heads = reader.turns.heads(after=0, until=1 << 40, limit=ALL)
         found = [
-            reader.turns(where, limit=ALL),
-            reader.match_turns(["needle"], where, limit=ALL),
-            reader.match_turns(["needle"], where, limit=ALL, newest=True),
-            reader.turns_at([number(turn) for turn in waiting], where),
+            reader.turns.find(where, limit=ALL),
+            reader.turns.match(["needle"], where, limit=ALL),
+            reader.turns.match(["needle"], where, limit=ALL, newest=True),
+            reader.turns.at([number(turn) for turn in waiting], where),
         ]
 
     assert [head.within for head in heads] == PLACES * 2
@@ -56,15 +56,15 @@ def test_memories_are_found_by_their_audience(scribe, audience):
 
     with scribe.store.read() as reader:
         found = [
-            reader.memories(where, limit=ALL),
-            reader.match_memories(["needle"], where, limit=ALL),
-            reader.match_memories(["needle"], where, limit=ALL, newest=True),
-            reader.memories_of(ids(made), where),
-            reader.claimed(["lives_in"], where, limit=ALL),
-            reader.hot(where, limit=ALL),
+            reader.memories.find(where, limit=ALL),
+            reader.memories.match(["needle"], where, limit=ALL),
+            reader.memories.match(["needle"], where, limit=ALL, newest=True),
+            reader.memories.get_many(ids(made), where),
+            reader.memories.with_predicates(["lives_in"], where, limit=ALL),
+            reader.memories.hot(where, limit=ALL),
         ]
         if audience is not None:
-            found.append(reader.brief(now=0, limit=ALL, audience=audience))
+            found.append(reader.memories.brief(now=0, limit=ALL, audience=audience))
 
     for memories in found:
         assert {memory.within for memory in memories} == AUDIENCES[audience]
@@ -76,9 +76,9 @@ def test_who_says_nothing_is_told_what_is_told_everywhere(scribe):
     claimed(scribe, "needle", within="project:p", tier=Tier.HOT)
 
     with scribe.store.read() as reader:
-        assert len(reader.turns(Filter(now=0), limit=ALL)) == 1  # the turn that `claimed` says
-        assert reader.memories(Filter(now=0), limit=ALL) == []
-        assert reader.brief(now=0, limit=ALL) == []
+        assert len(reader.turns.find(Filter(now=0), limit=ALL)) == 1  # the turn that `claimed` says
+        assert reader.memories.find(Filter(now=0), limit=ALL) == []
+        assert reader.memories.brief(now=0, limit=ALL) == []
 
 
 @pytest.mark.parametrize("audience", AUDIENCES, ids=str)
@@ -88,7 +88,7 @@ def test_episodes_are_found_by_their_audience(scribe, audience):
         episode(scribe, turns, id=f"episode-{place}", quoting=turns[:1], within=place)
 
     with scribe.store.read() as reader:
-        found = reader.episodes_of(["c"], asking(audience), limit=ALL)
+        found = reader.episodes.of_conversations(["c"], asking(audience), limit=ALL)
 
     assert {memory.within for memory in found} == AUDIENCES[audience]
 
@@ -99,7 +99,7 @@ def test_rivals_are_of_the_same_place(scribe):
 
     with scribe.store.read() as reader:
         for place, memory in made.items():
-            found = reader.rivals("user", "lives_in", ["oslo"], limit=1, within=place, topic="x")
+            found = reader.claims.rivals("user", "lives_in", ["oslo"], limit=1, within=place, topic="x")
             assert ids(found) == [memory.id]
 
 
@@ -109,12 +109,12 @@ def test_vectors_say_the_place(scribe):
     turn = scribe.turn("needle", within="project:p")
 
     def work(writer):
-        model = writer.use_model("m", 2)
-        writer.add_memory_vectors(model, [MemoryVector(memory.id, b"d", b"\x01\x00") for memory in made])
-        writer.add_turn_vectors(model, [turn_vector(turn)], until=number(turn))
+        model = writer.vectors.use_model("m", 2)
+        writer.vectors.add_memories(model, [MemoryVector(memory.id, b"d", b"\x01\x00") for memory in made])
+        writer.vectors.add_turns(model, [turn_vector(turn)], until=number(turn))
         return model
 
     model = scribe.store.write(work)
     with scribe.store.read() as reader:
-        found = [vector.within for _, vector in reader.memory_vectors(model, after=0, limit=ALL)]
+        found = [vector.within for _, vector in reader.vectors.memories(model, after=0, limit=ALL)]
     assert found == PLACES

@@ -86,7 +86,7 @@ FOUND = {
 
 
 def ask(reader, text, where=NOW, limit=50):
-    return reader.match_turns(words_of(text), where, limit=limit), reader.match_memories(
+    return reader.turns.match(words_of(text), where, limit=limit), reader.memories.match(
         words_of(text), where, limit=limit
     )
 
@@ -191,10 +191,10 @@ def test_nothing_is_an_operator(scribe, word):
     scribe.memory("plain memory")
 
     with scribe.store.read() as reader:
-        assert reader.match_turns([word], NOW, limit=9) == []
-        assert reader.match_memories([word], NOW, limit=9) == []
-        assert len(reader.match_turns([word, "plain"], NOW, limit=9)) == 2
-        assert len(reader.match_memories([word, "plain"], NOW, limit=9)) == 1
+        assert reader.turns.match([word], NOW, limit=9) == []
+        assert reader.memories.match([word], NOW, limit=9) == []
+        assert len(reader.turns.match([word, "plain"], NOW, limit=9)) == 2
+        assert len(reader.memories.match([word, "plain"], NOW, limit=9)) == 1
 
 
 def test_no_words_match_nothing(scribe):
@@ -203,8 +203,8 @@ def test_no_words_match_nothing(scribe):
     scribe.memory("a")
 
     with scribe.store.read() as reader:
-        assert reader.match_turns([], NOW, limit=9) == []
-        assert reader.match_memories([], NOW, limit=9) == []
+        assert reader.turns.match([], NOW, limit=9) == []
+        assert reader.memories.match([], NOW, limit=9) == []
 
 
 def test_any_of_the_words_is_enough(scribe):
@@ -214,7 +214,7 @@ def test_any_of_the_words_is_enough(scribe):
     scribe.memory("bread", id="none")
 
     with scribe.store.read() as reader:
-        found = reader.match_memories(["apple", "cherry"], NOW, limit=9)
+        found = reader.memories.match(["apple", "cherry"], NOW, limit=9)
     assert [memory.id for memory in found] == ["two", "one"]
 
 
@@ -226,8 +226,8 @@ def test_a_limit_is_a_limit(scribe):
     scribe.index()
 
     with scribe.store.read() as reader:
-        assert len(reader.match_memories(["apple"], NOW, limit=2)) == 2
-        assert len(reader.match_turns(["apple"], NOW, limit=2)) == 2
+        assert len(reader.memories.match(["apple"], NOW, limit=2)) == 2
+        assert len(reader.turns.match(["apple"], NOW, limit=2)) == 2
 
 
 def test_memories_are_found_by_key_and_tags(scribe):
@@ -236,7 +236,7 @@ def test_memories_are_found_by_key_and_tags(scribe):
 
     with scribe.store.read() as reader:
         for word in ("dark", "preferences", "theme", "coding", "style"):
-            assert [memory.id for memory in reader.match_memories([word], NOW, limit=9)] == ["m"]
+            assert [memory.id for memory in reader.memories.match([word], NOW, limit=9)] == ["m"]
 
 
 def test_turns_reach_the_index_by_themselves(scribe):
@@ -247,9 +247,9 @@ def test_turns_reach_the_index_by_themselves(scribe):
 
     with scribe.store.read() as reader:
         for number in (0, 1, 63, 64, 65, 150, 298, 299):
-            assert len(reader.match_turns([f"word{number}"], NOW, limit=9)) == 1
-        assert len(reader.match_turns(["common"], NOW, limit=1_000)) == 300
-        assert reader.index_lag() == 0
+            assert len(reader.turns.match([f"word{number}"], NOW, limit=9)) == 1
+        assert len(reader.turns.match(["common"], NOW, limit=1_000)) == 300
+        assert reader.words.lag() == 0
 
 
 def test_a_limit_holds_for_what_waits_too(scribe):
@@ -259,8 +259,8 @@ def test_a_limit_holds_for_what_waits_too(scribe):
     scribe.turns(["apple"] * 30, conversation="waiting")
 
     with scribe.store.read() as reader:
-        found = reader.match_turns(["apple"], NOW, limit=10)
-        assert len(reader.match_turns(["apple"], NOW, limit=100)) == 60
+        found = reader.turns.match(["apple"], NOW, limit=10)
+        assert len(reader.turns.match(["apple"], NOW, limit=100)) == 60
     assert len(found) == 10
     assert {turn.conversation for turn in found} == {"indexed", "waiting"}
 
@@ -275,8 +275,8 @@ def test_newest_finds_the_latest_that_match(scribe, clock):
     scribe.turn("pear")
     for _ in range(2):
         with scribe.store.read() as reader:
-            memories = reader.match_memories(["apple"], NOW, limit=2, newest=True)
-            turns = reader.match_turns(["apple"], NOW, limit=2, newest=True)
+            memories = reader.memories.match(["apple"], NOW, limit=2, newest=True)
+            turns = reader.turns.match(["apple"], NOW, limit=2, newest=True)
         assert [memory.id for memory in memories] == ["m5", "m4"]
         assert [turn.entry_id for turn in turns] == ["t5", "t4"]
         scribe.index()
@@ -288,13 +288,13 @@ def test_erasing_reaches_turns_on_both_sides_of_the_index(scribe):
     scribe.index()
     waiting, waits = scribe.turns(["zebra three", "zebra four"])
     victims = [(turn.seq, turn.entry_id) for turn in (indexed, waiting)]
-    scribe.store.write(lambda writer: writer.erase(victims, position=1, at=1, reason=""))
+    scribe.store.write(lambda writer: writer.ledger.erase(victims, position=1, at=1, reason=""))
 
     with scribe.store.read() as reader:
-        assert {turn.text for turn in reader.match_turns(["zebra"], NOW, limit=9)} == {kept.text, waits.text}
+        assert {turn.text for turn in reader.turns.match(["zebra"], NOW, limit=9)} == {kept.text, waits.text}
     scribe.index()
     with scribe.store.read() as reader:
-        assert {turn.text for turn in reader.match_turns(["zebra"], NOW, limit=9)} == {kept.text, waits.text}
+        assert {turn.text for turn in reader.turns.match(["zebra"], NOW, limit=9)} == {kept.text, waits.text}
     assert scribe.store.check() == []
 
 
@@ -314,7 +314,7 @@ def test_match_obeys_the_filter(scribe, clock):
                 ({"conversation": "c", "since": now}, set()),
                 ({}, {"a", "b"}),
             ]:
-                found = reader.match_turns(["zebra"], Filter(now=now, **conditions), limit=9)
+                found = reader.turns.match(["zebra"], Filter(now=now, **conditions), limit=9)
                 assert {turn.entry_id for turn in found} == wanted
         scribe.index()
 
@@ -325,10 +325,10 @@ def test_frequencies_count_texts(scribe):
     scribe.memory("apple pie")
     stems = [stems_of(word)[0] for word in ("apples", "pears", "plums")]
     with scribe.store.read() as reader:
-        before = reader.frequencies(stems)
+        before = reader.words.frequencies(stems)
     scribe.index()
     with scribe.store.read() as reader:
-        after = reader.frequencies(stems)
+        after = reader.words.frequencies(stems)
 
     assert after == {"appl": 3, "pear": 1, "plum": 0}
     assert before == after
@@ -337,14 +337,14 @@ def test_frequencies_count_texts(scribe):
 def test_corpus_size_is_about_right(scribe):
     """Zero when empty, and never far from the number of memories and turns."""
     with scribe.store.read() as reader:
-        assert reader.corpus_size() == 0
+        assert reader.words.corpus_size() == 0
 
     scribe.turns(["x"] * 20)
     for _ in range(10):
         scribe.memory("x")
 
     with scribe.store.read() as reader:
-        assert 30 <= reader.corpus_size() <= 60
+        assert 30 <= reader.words.corpus_size() <= 60
 
 
 def test_a_long_text_is_found_by_its_last_word(scribe):

@@ -9,7 +9,7 @@ from pathlib import Path
 from memplane import Memplane, Settings
 from memplane.auth.limits import QuotaResource
 from memplane.errors import QuotaExceeded, RateLimited
-from memplane.storage.directory import ResourceKind
+from memplane.storage.catalog.directory import ResourceKind
 
 LIMIT = 100
 RATE = 30

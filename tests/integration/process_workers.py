@@ -134,10 +134,10 @@ def create(plane: Memplane, begin_each: Barrier, owners: list[str], name: str) -
 def hold_a_snapshot(plane: Memplane, holding: Event, stop: Event) -> tuple[int, int]:
     """How many entries a snapshot shows when it is taken, and when it is given back."""
     with plane.space(OWNER)._context.read() as reader:
-        before = len(reader.entries(limit=1_000_000))
+        before = len(reader.ledger.entries(limit=1_000_000))
         holding.set()
         assert stop.wait(PATIENCE_SECONDS)
-        return before, len(reader.entries(limit=1_000_000))
+        return before, len(reader.ledger.entries(limit=1_000_000))
 
 
 def _draft(id_: str, text: str) -> NewEntry:

@@ -25,7 +25,7 @@ from memplane.adapters.importers import FORMATS
 from memplane.clock import DAY, SECOND
 from memplane.errors import InvalidRequest, LimitReached
 from memplane.memory.runs import PackRun
-from memplane.storage.sqlite.store import SqliteStore
+from memplane.storage.sqlite.database import SqliteDatabase
 from memplane.types import NewEntry, Op
 
 KEY = "ab" * 32
@@ -485,7 +485,7 @@ def snapshot_held(space: Space) -> Iterator[None]:
 
     def hold() -> None:
         with space._context.read() as reader:
-            reader.head()
+            reader.ledger.head()
             holding.set()
             stop.wait(120)
 
@@ -503,7 +503,9 @@ def snapshot_held(space: Space) -> Iterator[None]:
 def test_a_reader_keeps_old_pages_for_a_while_and_the_receipt_says_so(folder, by, monkeypatch):
     """While someone reads what was, the receipt does not claim that it is off the disk; once they are done, the next
     forget, sweep or wipe removes it."""
-    monkeypatch.setattr("memplane.storage.sqlite.store._WIPE_WAIT_MS", 100)  # this one outlasts any patience
+    monkeypatch.setattr(
+        "memplane.storage.sqlite.database._WIPE_WAIT_MS", 100
+    )  # this one outlasts any patience
     secret, other = Secret("held"), Secret("held too")
     clock = HandClock()
     with Memplane.open(folder, clock=clock) as plane:
@@ -551,7 +553,7 @@ def test_a_forget_cut_off_before_the_wipe_is_finished_later(folder, monkeypatch)
         fill(space, "after", turns=100, others=5)
         with monkeypatch.context() as patch:
             patch.setattr(
-                SqliteStore, "wipe", lambda *_args, **_more: (_ for _ in ()).throw(KeyboardInterrupt)
+                SqliteDatabase, "wipe", lambda *_args, **_more: (_ for _ in ()).throw(KeyboardInterrupt)
             )
             with pytest.raises(KeyboardInterrupt):
                 space.forget(entries=ids)

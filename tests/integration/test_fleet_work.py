@@ -99,8 +99,8 @@ def test_a_write_that_fails_marks_nothing(fleet, undone):
     plane.space("new").ledger.bookmark("is there")
 
     def work(writer):
-        writer.set_cursor(writer.cursor() + 1)
-        writer.set_note("x", "y")
+        writer.state.set_cursor(writer.state.cursor() + 1)
+        writer.state.set_note("x", "y")
         if undone:
             raise ValueError("no")
 
@@ -110,7 +110,7 @@ def test_a_write_that_fails_marks_nothing(fleet, undone):
                 store.write(work)
         else:
             store.write(work)
-            store.write(lambda writer: writer.set_cursor(0))
+            store.write(lambda writer: writer.state.set_cursor(0))
 
     assert (hand.state("new") is None) == undone
 
@@ -250,8 +250,8 @@ def test_who_finishes_waits_for_who_writes(fleet):
             seen = _change_marker(reader)
 
         def work(writer):
-            writer.set_cursor(writer.cursor() - 1)
-            writer.set_note("x", "y")
+            writer.state.set_cursor(writer.state.cursor() - 1)
+            writer.state.set_note("x", "y")
             writing.set()
             go_on.wait(30)
 

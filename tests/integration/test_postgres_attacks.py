@@ -7,9 +7,10 @@ from psycopg import errors
 from memplane import Memplane
 from memplane.config import Settings
 from memplane.errors import StorageUnavailable
+from memplane.storage.postgres.engine import PostgresEngine
 from memplane.storage.postgres.indexing import index_large_spaces
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, migrate
-from memplane.storage.postgres.stores import PostgresStores
+from memplane.storage.stores import Stores
 from stub_embedder_enrich import BagOfWords
 
 
@@ -39,10 +40,10 @@ def test_a_zero_character_in_what_a_model_claimed_ends_no_look(postgres_url):
         owner.execute(
             f"""UPDATE {SCHEMA}.memory SET claim = '{{"x":"\\u0000",' || substr(claim, 2)""".encode()
         )
-    stores = PostgresStores(postgres_url)
+    stores = Stores(PostgresEngine(postgres_url))
     with stores.open("default", "alice", create=False) as store:
         found = store.write(
-            lambda writer: writer.rivals("user", "lives_in", [], limit=1, topic="t", within=None)
+            lambda writer: writer.claims.rivals("user", "lives_in", [], limit=1, topic="t", within=None)
         )
     stores.close()
 

@@ -50,7 +50,7 @@ def plane(url):
 
 def hurried(plane, seconds):
     """As a plane whose people do not wait long."""
-    plane._concrete._connections._wait_s = seconds
+    plane._stores.engine._connections._wait_s = seconds
     return plane
 
 
@@ -423,9 +423,9 @@ def test_whoever_reads_while_it_is_closed_reads_to_the_end(plane):
     A snapshot that was taken is given back later.
     """
     plane.space("alice").retain("lantern")
-    with plane._concrete.open("default", "alice", create=False) as store, store.read() as reader:
+    with plane._stores.open("default", "alice", create=False) as store, store.read() as reader:
         plane.close()
-        seen = [entry.seq for entry in reader.entries()]
+        seen = [entry.seq for entry in reader.ledger.entries()]
 
     assert seen == [1]
 

@@ -10,7 +10,8 @@ import pytest
 
 from memplane import Memplane, Space
 from memplane.models.embedding import Vector
-from memplane.storage.postgres.stores import PostgresStores
+from memplane.storage.postgres.engine import PostgresEngine
+from memplane.storage.stores import Stores
 from statement_watch import Said, explaining, nodes, watched
 from stub_embedder import StubEmbedder
 
@@ -81,9 +82,10 @@ def test_a_large_space_answers_like_a_small_one_and_is_not_loaded(embedder, post
     with Memplane.open(postgres_url, embedder=embedder) as plane:
         exact = _told(_filled(plane), questions)
 
-    stores = PostgresStores(postgres_url)
-    assert stores.index_large_spaces(large=50) == 1
-    assert stores.index_large_spaces(large=50) == 0
+    engine = PostgresEngine(postgres_url)
+    stores = Stores(engine)
+    assert engine.index_vectors(large=50) == 1
+    assert engine.index_vectors(large=50) == 0
     stores.close()
     with watched() as said, Memplane.open(postgres_url, embedder=embedder) as fresh:
         found = _told(fresh.space("alice"), questions)
@@ -103,7 +105,7 @@ def test_the_index_of_a_space_serves_its_searches(plane, postgres_url):
     The plan of a search is the space's own index, in the role that sees one space.
     """
     space = _filled(plane, 70)
-    PostgresStores(postgres_url).index_large_spaces(large=50)
+    PostgresEngine(postgres_url).index_vectors(large=50)
     with watched() as said:
         space.recall("Who painted the garden?")
     nearest = [(text, given) for text, given in said if "<#>" in text]
@@ -127,14 +129,15 @@ def test_a_space_that_is_small_again_is_loaded_again(plane, postgres_url):
     After a forget its indexes go, and it answers as before.
     """
     space = _filled(plane, 70)
-    stores = PostgresStores(postgres_url)
-    stores.index_large_spaces(large=50)
+    engine = PostgresEngine(postgres_url)
+    stores = Stores(engine)
+    engine.index_vectors(large=50)
     for number in range(1, 6):
         space.forget(conversation=f"c{number}")
     space.enrich()
     space.recall("Who painted the garden?")
 
-    assert stores.index_large_spaces(large=80) == 0
+    assert engine.index_vectors(large=80) == 0
     stores.close()
     with psycopg.connect(postgres_url) as connection:
         left = connection.execute(
@@ -150,7 +153,7 @@ def test_a_space_that_is_small_again_is_loaded_again(plane, postgres_url):
 
 def test_a_space_that_nobody_wrote_to_since_is_not_asked_what_waits_there(plane, postgres_url):
     space = _filled(plane, 70)
-    PostgresStores(postgres_url).index_large_spaces(large=50)
+    PostgresEngine(postgres_url).index_vectors(large=50)
     space.recall("Who painted the garden?")
     with watched() as again:
         space.recall("Who cancelled the flight?")

@@ -290,7 +290,7 @@ def test_a_place_lasts_as_long_as_its_transaction(database):
     """
     with Memplane.open(database, embedder=None) as plane:
         plane.space(HERS).turns()
-        connections = plane._concrete._connections
+        connections = plane._stores.engine._connections
         with connections.transaction("BEGIN") as connection:
             left = connection.execute(
                 "SELECT nullif(current_setting('memplane.tenant', true), ''), "

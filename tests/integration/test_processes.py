@@ -18,7 +18,8 @@ from tests.integration.process_workers import OWNER, PATIENCE_SECONDS
 from engines import both_engines, fresh_folder
 from memplane import Memplane, State
 from memplane.memory.supersession import chain_of
-from memplane.storage.sqlite.stores import OPEN_SPACES_MAX, SqliteStores
+from memplane.storage.sqlite.engine import OPEN_SPACES_MAX, SqliteEngine
+from memplane.storage.stores import Stores
 from memplane.types import NewEntry, Op
 
 forked = multiprocessing.get_context("forkserver")
@@ -249,18 +250,20 @@ def test_hundreds_of_spaces_need_few_files(folder):
 
 def test_a_store_in_use_is_not_closed(folder):
     """Whoever holds a space keeps it, whatever number of others are opened meanwhile; it is closed when it is idle."""
-    stores = SqliteStores(folder, open_max=2)
+    stores = Stores(SqliteEngine(folder, open_max=2))
     with stores.open("default", "held", create=True) as held:
-        held.write(lambda writer: writer.append([NewEntry("first", Op.TURN, b"{}")], recorded=1))
+        held.write(lambda writer: writer.ledger.append([NewEntry("first", Op.TURN, b"{}")], recorded=1))
         with held.read() as reader:
-            before = reader.head()
+            before = reader.ledger.head()
             for number in range(20):
                 with stores.open("default", f"other {number}", create=True) as other:
-                    other.write(lambda writer: writer.append([NewEntry("x", Op.TURN, b"{}")], recorded=1))
-            held.write(lambda writer: writer.append([NewEntry("second", Op.TURN, b"{}")], recorded=1))
-            after = reader.head()
+                    other.write(
+                        lambda writer: writer.ledger.append([NewEntry("x", Op.TURN, b"{}")], recorded=1)
+                    )
+            held.write(lambda writer: writer.ledger.append([NewEntry("second", Op.TURN, b"{}")], recorded=1))
+            after = reader.ledger.head()
         with held.read() as reader:
-            ids = [entry.id for entry in reader.entries()]
+            ids = [entry.id for entry in reader.ledger.entries()]
         open_now = len(stores._slots)
     for number in range(3):
         with stores.open("default", f"other {number}", create=True):
@@ -276,7 +279,7 @@ def test_a_store_in_use_is_not_closed(folder):
 
 def test_spaces_are_opened_and_closed_under_everybodys_hands(folder):
     """Threads that use more spaces than may be open never meet a closed one, and lose nothing."""
-    stores = SqliteStores(folder, open_max=2)
+    stores = Stores(SqliteEngine(folder, open_max=2))
     acknowledged: list[tuple[str, str]] = []
 
     def use(thread: int) -> None:
@@ -286,11 +289,11 @@ def test_spaces_are_opened_and_closed_under_everybodys_hands(folder):
             with stores.open("default", owner, create=True) as store:
                 id_ = f"t{thread}-{number}"
                 store.write(
-                    lambda writer, id_=id_: writer.append([NewEntry(id_, Op.TURN, b"{}")], recorded=1)
+                    lambda writer, id_=id_: writer.ledger.append([NewEntry(id_, Op.TURN, b"{}")], recorded=1)
                 )
                 acknowledged.append((owner, id_))
                 with store.read() as reader:
-                    assert reader.entry(id_) is not None
+                    assert reader.ledger.get(id_) is not None
 
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(use, range(12)))
@@ -298,7 +301,7 @@ def test_spaces_are_opened_and_closed_under_everybodys_hands(folder):
     held = []
     for number in range(8):
         with stores.open("default", f"space {number}", create=False) as store, store.read() as reader:
-            held += [(f"space {number}", entry.id) for entry in reader.entries()]
+            held += [(f"space {number}", entry.id) for entry in reader.ledger.entries()]
     stores.close()
 
     assert Counter(held) == Counter(acknowledged)

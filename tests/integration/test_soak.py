@@ -131,8 +131,8 @@ def test_every_acknowledged_write_survives(home, plane_data, tmp_path, commands)
     with Memplane.open(plane_data, embedder=None) as plane:
         space, own = plane.space("soak"), plane.space("default")
         with space._context.read() as reader:
-            kept = reader.known(sorted(soak.entries))
-            gone = reader.tombstoned(sorted(soak.entries))
+            kept = reader.ledger.known(sorted(soak.entries))
+            gone = reader.ledger.tombstoned(sorted(soak.entries))
         said = {turn.entry_id for turn in space.turns(limit=1_000_000)}
         facts = {key: own.get(key).text for key in soak.facts}
         files = {path: space.files.read(path).text for path in soak.files}

@@ -43,7 +43,7 @@ def space(request, server, open_space):
 
 def derived(space):
     with space._context.read() as reader:
-        found = reader.memories(Filter(now=0, include_superseded=True), limit=1_000)
+        found = reader.memories.find(Filter(now=0, include_superseded=True), limit=1_000)
     return [memory for memory in reversed(found) if memory.derived]
 
 
@@ -53,7 +53,7 @@ def records(space):
 
 def notes(space):
     with space._context.read() as reader:
-        return tuple(int(reader.note(name) or 0) for name in ("tokens_in", "tokens_out"))
+        return tuple(int(reader.state.note(name) or 0) for name in ("tokens_in", "tokens_out"))
 
 
 def test_what_a_model_said_is_recorded_once(server, space):

@@ -219,7 +219,7 @@ def test_what_is_forgotten_on_one_machine_is_kept_on_none(turns, which, late):
 
 def learning_lines(space):
     with space._context.read() as reader:
-        return reader.lines(Layer.LEARN)
+        return reader.compaction.lines(Layer.LEARN)
 
 
 @given(st.lists(st.text(max_size=60), max_size=5))

@@ -2,7 +2,7 @@
 
 import apsw
 
-from memplane.storage.sqlite.catalog.file import PACKAGE
+from memplane.storage.sqlite.catalog.database import PACKAGE
 from memplane.storage.sqlite.migrate import SPACE, migrate
 
 OF_SQLITE = {"sqlite_sequence"}

@@ -34,7 +34,7 @@ def space(open_plane):
 def derived(space, *, superseded=False):
     """Every memory that was read out of what was said, oldest first."""
     with space._context.read() as reader:
-        found = reader.memories(Filter(now=0, include_superseded=superseded), limit=1_000)
+        found = reader.memories.find(Filter(now=0, include_superseded=superseded), limit=1_000)
     return [memory for memory in reversed(found) if memory.derived and memory.kind is not Kind.EPISODE]
 
 
@@ -44,7 +44,7 @@ def episodes(space):
 
 def evidence(space, memory):
     with space._context.read() as reader:
-        return [place.own for place in reader.evidence([memory.id])]
+        return [place.own for place in reader.claims.evidence([memory.id])]
 
 
 def texts(space, **options):
@@ -53,7 +53,7 @@ def texts(space, **options):
 
 def note(space, name):
     with space._context.read() as reader:
-        return reader.note(name)
+        return reader.state.note(name)
 
 
 def say(space, *said, **where):
@@ -150,7 +150,7 @@ def test_enriching_again_changes_nothing(space):
     say(space, "I live in Lisbon", "I like jazz")
     before = derived(space)
     with space._context.store() as store:
-        store.write(lambda writer: writer.set_derived(0))
+        store.write(lambda writer: writer.state.set_derived(0))
     space.enrich()
 
     assert derived(space) == before
@@ -561,12 +561,12 @@ def test_forgetting_the_end_of_a_talk_keeps_its_beginning(space, clock):
 def vectors_of(plane: Memplane, model: BagOfWords):
     """How many turns and memories have a vector of this model."""
     with plane.space("alice")._context.read() as reader:
-        number = reader.model(model.model_id, model.dimension)
+        number = reader.vectors.model(model.model_id, model.dimension)
         if number is None:
             return (0, 0)
         return (
-            len(reader.turn_vectors(number, after=0, limit=1_000)),
-            len(reader.memory_vectors(number, after=0, limit=1_000)),
+            len(reader.vectors.turns(number, after=0, limit=1_000)),
+            len(reader.vectors.memories(number, after=0, limit=1_000)),
         )
 
 
@@ -624,10 +624,10 @@ def test_the_turn_after_a_forgotten_one_is_embedded_anew(open_plane):
 
     def vectors(space):
         with space._context.read() as reader:
-            number = reader.model("bag-1", 32)
+            number = reader.vectors.model("bag-1", 32)
             assert number is not None
             return [
-                (vector.digest, vector.vector) for _, vector in reader.turn_vectors(number, after=0, limit=9)
+                (vector.digest, vector.vector) for _, vector in reader.vectors.turns(number, after=0, limit=9)
             ]
 
     assert vectors(forgetting) == vectors(never)

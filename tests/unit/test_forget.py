@@ -392,7 +392,7 @@ def test_a_receipt_says_when_a_reader_held_old_pages(space, space_file):
     """With a reader in the way the forget is done, quickly, and honest about the disk; the next one cleans up."""
     gone = space.retain("xylophonequartz")
     with space._context.read() as reader:
-        reader.head()
+        reader.ledger.head()
         receipt = space.forget(entries=[gone.id])
 
         assert receipt.off_disk is False

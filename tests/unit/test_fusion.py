@@ -22,7 +22,7 @@ from memplane.recall.fusion import (
 )
 from memplane.recall.query import QueryAnalysis, QueryDate
 from memplane.recall.turn_index import TurnColumns, TurnColumnsBuilder
-from memplane.storage.index import TurnHead
+from memplane.storage.turns import TurnHead
 
 HOUR = 3_600 * 1_000_000
 JULY = to_instant(datetime(2023, 7, 10, 12, tzinfo=UTC))

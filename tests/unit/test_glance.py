@@ -21,9 +21,9 @@ def test_what_needs_a_person_is_counted(space, clock):
     space.compact(day=day)
     document = space.documents.upload("text", name="book.txt")
     with space._context.store() as store:
-        store.write(lambda writer: writer.fail_document(document.id, seq=document.seq, error="no"))
-        store.write(lambda writer: writer.set_note("poisoned", "2"))
-        store.write(lambda writer: writer.set_note("unreadable", "1"))
+        store.write(lambda writer: writer.documents.fail(document.id, seq=document.seq, error="no"))
+        store.write(lambda writer: writer.state.set_note("poisoned", "2"))
+        store.write(lambda writer: writer.state.set_note("unreadable", "1"))
 
     assert space.overview.summary().needs == {
         ReviewNeed.CONFLICTS: 1,
@@ -120,7 +120,7 @@ class Glancing(RuleBasedStateMachine):
 
     def _conflicts(self):
         with self._space._context.read() as reader:
-            return reader.conflicts(())
+            return reader.claims.conflicts(())
 
     def teardown(self):
         self._opened.__exit__(None, None, None)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -19,18 +20,18 @@ from tests.conftest import costly
 
 from memplane.errors import InvalidRequest, StorageBusy, StorageFull
 from memplane.ledger.verify import verify
-from memplane.storage.sql.commit import _Ticket
-from memplane.storage.sql.view import SqlReader
-from memplane.storage.sql.writer import SqlWriter
+from memplane.storage.commit import GroupCommit, _Ticket
+from memplane.storage.session import ReadSession, WriteSession
 from memplane.storage.sqlite.connection import connect
+from memplane.storage.sqlite.database import FATAL, writing
 from memplane.storage.sqlite.migrate import migrate
-from memplane.storage.sqlite.statements import SqliteStatements
-from memplane.storage.sqlite.transactions import group_commit
+from memplane.storage.sqlite.statements import SqliteConnection
+from memplane.storage.store import Reader, Writer
 from memplane.types import NewEntry, Op
 
 PATIENCE_SECONDS = 240
 
-Work = Callable[[SqlWriter], object]
+Work = Callable[[Writer], object]
 
 
 class Interrupted(BaseException):
@@ -39,6 +40,22 @@ class Interrupted(BaseException):
 
 class Refused(InvalidRequest):
     """A work's own failure."""
+
+
+def reading(connection: apsw.Connection) -> Reader:
+    return Reader(ReadSession(SqliteConnection(connection), "owner"))
+
+
+def group_commit(connection: apsw.Connection, path: Path, lock: Any = None) -> GroupCommit[Writer]:
+    lock = lock or threading.Lock()
+
+    @contextmanager
+    def transaction() -> Iterator[tuple[WriteSession, Writer]]:
+        with lock, writing(connection, path, durable=True, wait=True):
+            session = WriteSession(SqliteConnection(connection), "owner")
+            yield session, Writer(session)
+
+    return GroupCommit(transaction, FATAL)
 
 
 class Commits:
@@ -51,9 +68,8 @@ class Commits:
         migrate(self.connection, path.name)
         self.count = 0
         self.connection.set_commit_hook(self._committed)
-        self.group = group_commit(
-            self.connection, path, lambda: SqlWriter(SqliteStatements(self.connection), "owner")
-        )
+        self.lock = threading.Lock()
+        self.group = group_commit(self.connection, path, self.lock)
 
     def _committed(self) -> bool:
         self.count += 1
@@ -63,21 +79,19 @@ class Commits:
         """As another program sees them."""
         other = connect(self.path, None)
         try:
-            return [
-                entry.id for entry in SqlReader(SqliteStatements(other), "owner").entries(limit=1_000_000)
-            ]
+            return [entry.id for entry in reading(other).ledger.entries(limit=1_000_000)]
         finally:
             other.close()
 
     def problems(self) -> tuple[str, ...]:
-        return verify(SqlReader(SqliteStatements(self.connection), "owner")).problems
+        return verify(reading(self.connection)).problems
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Someone leads and does not finish before the block has ended."""
         begun, go_on = threading.Event(), threading.Event()
 
-        def work(writer: SqlWriter) -> None:
+        def work(writer: Writer) -> None:
             begun.set()
             assert go_on.wait(PATIENCE_SECONDS)
 
@@ -110,16 +124,16 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.0002)
 
 
-def append(*ids: str) -> Callable[[SqlWriter], list[int]]:
-    def work(writer: SqlWriter) -> list[int]:
-        entries = writer.append([NewEntry(id_, Op.TURN, b"{}") for id_ in ids], recorded=1)
+def append(*ids: str) -> Callable[[Writer], list[int]]:
+    def work(writer: Writer) -> list[int]:
+        entries = writer.ledger.append([NewEntry(id_, Op.TURN, b"{}") for id_ in ids], recorded=1)
         return [entry.seq for entry in entries]
 
     return work
 
 
-def append_and_name(id_: str) -> Callable[[SqlWriter], str]:
-    return lambda writer: writer.append([NewEntry(id_, Op.TURN, b"")], recorded=1)[0].id
+def append_and_name(id_: str) -> Callable[[Writer], str]:
+    return lambda writer: writer.ledger.append([NewEntry(id_, Op.TURN, b"")], recorded=1)[0].id
 
 
 @pytest.fixture
@@ -156,7 +170,7 @@ def test_an_answer_means_it_is_committed(commits):
         for number in range(40):
             id_ = f"t{thread}-{number}"
             commits.group.run(append(id_))
-            if SqlReader(SqliteStatements(other), "owner").entry(id_) is None:
+            if reading(other).ledger.get(id_) is None:
                 missing.append(id_)
         other.close()
 
@@ -185,26 +199,26 @@ def test_every_caller_gets_its_own_answer(commits):
     assert commits.count < len(answers)
 
 
-def fail_at_once(writer: SqlWriter) -> None:
+def fail_at_once(writer: Writer) -> None:
     raise Refused("at once")
 
 
-def fail_after_appending(writer: SqlWriter) -> None:
+def fail_after_appending(writer: Writer) -> None:
     append("lost-1", "lost-2")(writer)
     raise Refused("after appending")
 
 
-def fail_after_writing(writer: SqlWriter) -> None:
+def fail_after_writing(writer: Writer) -> None:
     append("lost-3")(writer)
-    writer.set_note("lost", "1")
+    writer.state.set_note("lost", "1")
     append("lost-4")(writer)
     raise Refused("after writing")
 
 
-def fail_inside_sqlite(writer: SqlWriter) -> None:
+def fail_inside_sqlite(writer: Writer) -> None:
     append("lost-5")(writer)
-    writer.set_note("lost", "1")
-    writer._statements._connection.execute("INSERT INTO ledger (seq) VALUES (1)")
+    writer.state.set_note("lost", "1")
+    writer._session.connection._connection.execute("INSERT INTO ledger (seq) VALUES (1)")
 
 
 @pytest.mark.parametrize(
@@ -213,10 +227,10 @@ def fail_inside_sqlite(writer: SqlWriter) -> None:
 def test_one_failure_harms_nobody_else(commits, failing):
     """A work that fails undoes itself alone, whatever it had done; those around it are written and chained."""
 
-    def noting(writer: SqlWriter) -> str | None:
+    def noting(writer: Writer) -> str | None:
         append("noting")(writer)
-        writer.set_note("kept", "1")
-        return writer.note("lost")
+        writer.state.set_note("kept", "1")
+        return writer.state.note("lost")
 
     futures = commits.together(
         [append("a"), failing, append("b", "c"), failing, noting, failing, append("d")]
@@ -227,7 +241,7 @@ def test_one_failure_harms_nobody_else(commits, failing):
     ] * 3
     assert futures[4].result() is None
     assert commits.ids() == ["a", "b", "c", "noting", "d"]
-    assert SqlReader(SqliteStatements(commits.connection), "owner").note("kept") == "1"
+    assert reading(commits.connection).state.note("kept") == "1"
     assert commits.problems() == ()
 
 
@@ -235,8 +249,8 @@ def test_each_failure_reaches_its_own_caller(commits):
     """The exception a work raised is raised where the work came from, the very same one."""
     errors = [Refused(str(number)) for number in range(6)]
 
-    def failing(error: Refused) -> Callable[[SqlWriter], None]:
-        def work(writer: SqlWriter) -> None:
+    def failing(error: Refused) -> Callable[[Writer], None]:
+        def work(writer: Writer) -> None:
             raise error
 
         return work
@@ -252,20 +266,20 @@ STEPS = st.lists(st.sampled_from(["append", "note", "read", "known"]), max_size=
 def planned(number: int, steps: list[str], *, fails: bool) -> Work:
     """A work that does these steps and checks what it sees of its own and of those before it."""
 
-    def work(writer: SqlWriter) -> None:
-        before, mine = writer.head().seq, 0
+    def work(writer: Writer) -> None:
+        before, mine = writer.ledger.head().seq, 0
         for step in steps:
             if step == "append":
                 append(f"w{number}-{mine}")(writer)
                 mine += 1
             elif step == "note":
-                writer.set_note(f"w{number}", str(mine))
+                writer.state.set_note(f"w{number}", str(mine))
             elif step == "read":
-                assert [entry.seq for entry in writer.entries(limit=1_000)] == list(
+                assert [entry.seq for entry in writer.ledger.entries(limit=1_000)] == list(
                     range(1, before + mine + 1)
                 )
             else:
-                found = writer.known([f"w{number}-{n}" for n in range(9)])
+                found = writer.ledger.known([f"w{number}-{n}" for n in range(9)])
                 assert found == {f"w{number}-{n}": before + n + 1 for n in range(mine)}
         if fails:
             raise Refused("as planned")
@@ -282,20 +296,20 @@ def last_note(steps: list[str]) -> str:
 @given(st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=8))
 def test_a_shared_commit_is_the_same_as_one_after_the_other(works):
     """Whatever mix of works shares a commit, the ledger holds what the successful ones wrote, in their order."""
-    connection = apsw.Connection(":memory:")
+    connection = connect(Path(":memory:"), None, create=True)
     migrate(connection, "memory")
     tickets = [_Ticket(planned(number, steps, fails=fails)) for number, (steps, fails) in enumerate(works)]
-    group = group_commit(connection, Path("memory"), lambda: SqlWriter(SqliteStatements(connection), "owner"))
+    group = group_commit(connection, Path("memory"))
     group._queue = list(tickets)
     group._lead()
     good = [(number, steps) for number, (steps, fails) in enumerate(works) if not fails]
-    reader = SqlReader(SqliteStatements(connection), "owner")
-    notes = {number: reader.note(f"w{number}") for number in range(len(works))}
+    reader = reading(connection)
+    notes = {number: reader.state.note(f"w{number}") for number in range(len(works))}
 
     assert [type(ticket.error) for ticket in tickets] == [
         Refused if fails else type(None) for _, fails in works
     ]
-    assert [entry.id for entry in reader.entries(limit=1_000)] == [
+    assert [entry.id for entry in reader.ledger.entries(limit=1_000)] == [
         f"w{number}-{mine}" for number, steps in good for mine in range(steps.count("append"))
     ]
     assert {number: note for number, note in notes.items() if note is not None} == {
@@ -305,7 +319,7 @@ def test_a_shared_commit_is_the_same_as_one_after_the_other(works):
     connection.close()
 
 
-def interrupt(writer: SqlWriter) -> None:
+def interrupt(writer: Writer) -> None:
     append("interrupted")(writer)
     raise Interrupted
 
@@ -327,7 +341,7 @@ def test_an_interruption_passes_the_lead_on(commits):
     """Those who queued while the interrupted commit was running are served all the same."""
     begun, go_on = threading.Event(), threading.Event()
 
-    def work(writer: SqlWriter) -> None:
+    def work(writer: Writer) -> None:
         begun.set()
         assert go_on.wait(PATIENCE_SECONDS)
         raise Interrupted
@@ -383,7 +397,7 @@ def test_a_leader_interrupted_before_it_begins_passes_the_lead_on(commits, ctrl_
     """A leader may be interrupted while a wipe holds the connection; those who share its commit are told, those
     behind are served."""
     with ThreadPoolExecutor(2) as pool:
-        with commits.group.lock:
+        with commits.lock:
 
             def queue_behind() -> Future:
                 until(lambda: commits.group._leading and not commits.group._queue)
@@ -403,7 +417,7 @@ def test_a_leader_interrupted_before_it_begins_passes_the_lead_on(commits, ctrl_
 
 def test_a_leader_interrupted_while_it_lingers_passes_the_lead_on(commits, ctrl_c, monkeypatch):
     """A leader may be interrupted while it waits for company; whoever came meanwhile leads."""
-    monkeypatch.setattr("memplane.storage.sql.commit._LINGER_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("memplane.storage.commit._LINGER_SECONDS", PATIENCE_SECONDS)
     commits.group._expected = 3
     with ThreadPoolExecutor(2) as pool:
 
@@ -433,7 +447,7 @@ def test_a_failed_commit_fails_for_everyone_in_it(commits):
     commits.connection.pragma("max_page_count", pages)
     big = [NewEntry(f"big-{number}", Op.TURN, bytes(20_000)) for number in range(4)]
     futures = commits.together(
-        [append("small"), *(lambda writer, one=one: writer.append([one], recorded=1) for one in big)]
+        [append("small"), *(lambda writer, one=one: writer.ledger.append([one], recorded=1) for one in big)]
     )
     outcomes = {type(future.exception()) for future in futures}
     commits.connection.pragma("max_page_count", pages + 1_000)
@@ -447,13 +461,13 @@ def test_a_failed_commit_fails_for_everyone_in_it(commits):
 MANNERS = ("append", "append", "note", "read", "refuse", "interrupt", "wipe")
 
 
-def in_manner(manner: str, ids: list[str]) -> Callable[[SqlWriter], list[str]]:
-    def work(writer: SqlWriter) -> list[str]:
+def in_manner(manner: str, ids: list[str]) -> Callable[[Writer], list[str]]:
+    def work(writer: Writer) -> list[str]:
         append(*ids)(writer)
         if manner == "note":
-            writer.set_note(ids[0], "1")
+            writer.state.set_note(ids[0], "1")
         elif manner == "read":
-            assert ids[0] in writer.known(ids)
+            assert ids[0] in writer.ledger.known(ids)
         elif manner == "refuse":
             raise Refused(ids[0])
         elif manner == "interrupt":
@@ -472,7 +486,7 @@ def test_any_mix_of_callers_comes_to_an_end(commits, seed):
     def write(rng: random.Random, ids: list[str]) -> None:
         manner = rng.choice(MANNERS)
         if manner == "wipe":
-            with commits.group.lock:
+            with commits.lock:
                 commits.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             return
         try:

@@ -48,7 +48,7 @@ def test_the_same_id_replaces_everything(space):
     assert space.documents.text("d") == "dogs"
     assert space.documents.count() == 1
     with space._context.read() as reader:
-        assert reader.span_occurrences("cat") == []
+        assert reader.words.span_occurrences("cat") == []
 
 
 def test_a_reader_never_sees_half_of_each(space):
@@ -63,8 +63,8 @@ def test_a_reader_never_sees_half_of_each(space):
     def look():
         while not done.is_set() or not seen:
             with space._context.read() as reader:
-                whole = "".join(span.text for span in reader.spans("d"))
-                seen.append(whole in versions.values() and reader.document("d").chars == len(whole))
+                whole = "".join(span.text for span in reader.documents.spans("d"))
+                seen.append(whole in versions.values() and reader.documents.get("d").chars == len(whole))
 
     reader = threading.Thread(target=look)
     reader.start()
@@ -87,7 +87,7 @@ def test_secrets_are_not_in_what_is_derived(space):
     assert all(whole[span.start : span.end] == span.text for span in space.documents.spans("k"))
     assert SECRET not in str(space.documents.sections("k"))
     with space._context.read() as reader:
-        assert SECRET not in str(reader.spans_waiting(limit=9))
+        assert SECRET not in str(reader.vectors.pending_spans(limit=9))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_title_hides_nothing(space, title):
     (section,) = space.documents.sections("k")
     assert section.title == section.path[0] == "Key [REDACTED:github-token]"
     with space._context.read() as reader:
-        assert SECRET not in str(reader.spans_waiting(limit=9))
+        assert SECRET not in str(reader.vectors.pending_spans(limit=9))
 
 
 def test_a_name_with_a_secret_is_shown_without_it(space):
@@ -119,7 +119,7 @@ def test_a_name_with_a_secret_is_shown_without_it(space):
 
     assert SECRET not in kept.name
     with space._context.read() as reader:
-        assert SECRET not in str(reader.spans_waiting(limit=9))
+        assert SECRET not in str(reader.vectors.pending_spans(limit=9))
 
 
 @given(
@@ -168,7 +168,7 @@ def test_deleting_leaves_nothing(space, space_file):
         with pytest.raises(NotFound):
             space.documents.get("d")
         with space._context.read() as reader:
-            assert reader.in_scope(ForgetScope(document="d")) == []
+            assert reader.ledger.in_scope(ForgetScope(document="d")) == []
         space.ledger.replay()
     assert b"quokka" not in space_file.read_bytes()
     assert space.ledger.verify().ok

@@ -45,10 +45,12 @@ class LibraryMachine(RuleBasedStateMachine):
         space = self.space
         documents = space.documents.list(limit=100)
         with space._context.read() as reader:
-            model = reader.current_model()
-            words = {stem: reader.span_occurrences(stem) for stem in ("cat", "dog", "word", "one", "two")}
-            vectors = [] if model is None else reader.span_vectors(model, after=0, limit=1_000)
-            waiting = reader.spans_waiting_count()
+            model = reader.vectors.current_model()
+            words = {
+                stem: reader.words.span_occurrences(stem) for stem in ("cat", "dog", "word", "one", "two")
+            }
+            vectors = [] if model is None else reader.vectors.spans(model, after=0, limit=1_000)
+            waiting = reader.vectors.pending_span_count()
         return {
             "documents": documents,
             "spans": [space.documents.spans(document.id) for document in documents],

@@ -46,15 +46,15 @@ def before_and_after_a_forget(plane):
     forgotten = space.store("fact", "the lamp is green")
     space.store("fact", "the office is in Milan")
     space.enrich()
-    with plane._concrete.open("default", "alice", create=False) as store, store.read() as older:
-        older.marks()
+    with plane._stores.open("default", "alice", create=False) as store, store.read() as older:
+        older.state.marks()
         space.forget(entries=[forgotten.entry_id])
         with store.read() as newer:
             yield older, newer
 
 
 def known(index, reader, embedder):
-    model = reader.model(embedder.model_id, embedder.dimension)
+    model = reader.vectors.model(embedder.model_id, embedder.dimension)
     return {near.id for near in index.nearest(reader, model, embedder.embed_query("lamp"), 10)}
 
 

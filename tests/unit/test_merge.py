@@ -84,17 +84,19 @@ def remembered(replica: Replica) -> dict[str, list]:
     space = replica.space
     with space._context.read() as reader:
         where = Filter(now=0, include_superseded=True, include_reserved=True, audience=None)
-        memories = sorted(reader.memories(where, limit=10_000), key=lambda memory: memory.id)
+        memories = sorted(reader.memories.find(where, limit=10_000), key=lambda memory: memory.id)
         ids = [memory.id for memory in memories]
-        turns = sorted(reader.turns(Filter(now=0, audience=None), limit=10_000), key=lambda turn: turn.seq)
-        documents = reader.documents(project=None, collection=None, limit=1_000, offset=0)
-        collections = reader.collections(project=None, limit=1_000, offset=0)
+        turns = sorted(
+            reader.turns.find(Filter(now=0, audience=None), limit=10_000), key=lambda turn: turn.seq
+        )
+        documents = reader.documents.find(project=None, collection=None, limit=1_000, offset=0)
+        collections = reader.documents.collections(project=None, limit=1_000, offset=0)
         return {
             "memories": [_seen(memory) for memory in memories],
             "turns": [(turn.entry_id, turn.ordinal, turn.text, turn.at, turn.conversation) for turn in turns],
             "quarantine": [turn.entry_id for turn in turns if turn.quarantined],
-            "evidence": sorted((place.memory, place.own.id) for place in reader.evidence(ids)),
-            "conflicts": reader.conflicts(()),
+            "evidence": sorted((place.memory, place.own.id) for place in reader.claims.evidence(ids)),
+            "conflicts": reader.claims.conflicts(()),
             "documents": sorted(
                 (
                     it.id,
@@ -109,25 +111,27 @@ def remembered(replica: Replica) -> dict[str, list]:
                 for it in documents
             ),
             "spans": [
-                span.text for it in sorted(documents, key=lambda it: it.id) for span in reader.spans(it.id)
+                span.text
+                for it in sorted(documents, key=lambda it: it.id)
+                for span in reader.documents.spans(it.id)
             ],
             "collections": sorted((it.id, it.entry_id, it.name, it.documents) for it in collections),
             "members": [
                 (it.id, member)
                 for it in sorted(collections, key=lambda it: it.id)
-                for member in reader.members(it.id)
+                for member in reader.documents.members(it.id)
             ],
-            "tombstones": sorted({stone.id for stone in reader.tombstones()}),
+            "tombstones": sorted({stone.id for stone in reader.ledger.tombstones()}),
             "variants": [
                 variant.id
-                for variant in reader.variants()
-                if not reader.tombstoned([variant.id]) and not _repeats(reader, variant.id)
+                for variant in reader.replica.variants()
+                if not reader.ledger.tombstoned([variant.id]) and not _repeats(reader, variant.id)
             ],
         }
 
 
 def _repeats(reader, id_: str) -> bool:
-    base, entry = reader.entry(base_of(id_)), reader.entry(id_)
+    base, entry = reader.ledger.get(base_of(id_)), reader.ledger.get(id_)
     return id_.count("~") > 1 or (base is not None and base.body == entry.body)
 
 
@@ -316,7 +320,7 @@ class Replicas(RuleBasedStateMachine):
 
 def _by_seq(replica: Replica) -> Iterator:
     with replica.space._context.read() as reader:
-        found = reader.memories(Filter(now=replica.clock(), audience=None), limit=1_000)
+        found = reader.memories.find(Filter(now=replica.clock(), audience=None), limit=1_000)
     return sorted(found, key=lambda memory: (memory.seq, memory.id))
 
 
@@ -409,5 +413,5 @@ def test_vectors_and_uses_stay_where_entries_move(pair):
     assert there.space.ledger.merge(here.drafts(), {}).moved == 1
 
     with there.space._context.read() as reader:
-        assert reader.accesses([memory.id]) == {memory.id: 1}
-        assert [entry.op for entry in reader.entries()] == ["turn", "store"]
+        assert reader.memories.accesses([memory.id]) == {memory.id: 1}
+        assert [entry.op for entry in reader.ledger.entries()] == ["turn", "store"]

@@ -15,7 +15,7 @@ from memplane.auth.limits import QuotaGuard, QuotaResource, cycle_of, to_date, t
 from memplane.auth.usage import Meter
 from memplane.config import settings_from
 from memplane.errors import InvalidRequest, QuotaExceeded, RateLimited, SettingsInvalid, StorageFull
-from memplane.storage.accounts import Account, UsageCounts
+from memplane.storage.catalog.accounts import Account, UsageCounts
 
 INGEST = "POST /v6/ingest"
 RECALL = "POST /v6/recall"

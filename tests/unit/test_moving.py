@@ -16,11 +16,11 @@ from memplane.auth.keys import Grant
 from memplane.auth.principal import Unauthenticated
 from memplane.errors import KeyMismatch
 from memplane.space.recall import write_accesses
-from memplane.storage.accounts import Account, Quota, UsageCounts
-from memplane.storage.directory import ResourceKind
+from memplane.storage.catalog.accounts import Account, Quota, UsageCounts
+from memplane.storage.catalog.directory import ResourceKind
 from memplane.storage.filter import Filter
-from memplane.storage.moving import CATALOG_TABLES, SPACE_TABLES
 from memplane.storage.sqlite.names import space_path
+from memplane.storage.tables import CATALOG_TABLES, SPACE_TABLES
 from memplane.transfer import tables as comparing
 from memplane.transfer.move import Move
 from memplane.transfer.tables import NotACopy
@@ -33,7 +33,7 @@ KEY = "ab" * 32
 def rows_of(plane, owner="alice", tenant=TENANT):
     """Every row of a space that a move is to take over."""
     with plane._stores.open(tenant, owner, create=False) as store, store.read() as reader:
-        return {table.name: list(comparing.all_rows(reader, table)) for table in SPACE_TABLES}
+        return {table.name: list(comparing.all_rows(reader.tables, table)) for table in SPACE_TABLES}
 
 
 def told_by(space):
@@ -41,15 +41,15 @@ def told_by(space):
     with space._context.read() as reader:
         where = Filter(now=0, include_superseded=True, include_reserved=True, audience=None)
         return {
-            "head": reader.head(),
-            "ledger": reader.ledger_rows(limit=10_000),
-            "audit": reader.audit(limit=10_000),
-            "found": [turn.text for turn in reader.match_turns(["live", "jazz"], where, limit=100)],
-            "memories": [it.id for it in reader.match_memories(["silenc", "color"], where, limit=100)],
-            "frequencies": reader.frequencies(["jazz", "lisbon", "color", "two"]),
-            "occurrences": reader.occurrences("jazz"),
-            "spans": reader.span_occurrences("two"),
-            "sizes": reader.sizes(now=space.now()),
+            "head": reader.ledger.head(),
+            "ledger": reader.ledger.rows(limit=10_000),
+            "audit": reader.audit.rows(limit=10_000),
+            "found": [turn.text for turn in reader.turns.match(["live", "jazz"], where, limit=100)],
+            "memories": [it.id for it in reader.memories.match(["silenc", "color"], where, limit=100)],
+            "frequencies": reader.words.frequencies(["jazz", "lisbon", "color", "two"]),
+            "occurrences": reader.words.occurrences("jazz"),
+            "spans": reader.words.span_occurrences("two"),
+            "sizes": reader.overview.sizes(now=space.now()),
             "verified": space.ledger.verify(),
         }
 
@@ -212,7 +212,7 @@ def test_the_catalog_comes_along(places, clock):
     gone = identity.create_key(Grant(name="gone", subject="s"))
     identity.revoke(gone.key.id)
     assert identity.owner_key() is not None
-    source._concrete.credentials().lock(b"somewhere", clock() + 10, now=clock())
+    source._stores.credentials().lock(b"somewhere", clock() + 10, now=clock())
     accounts, directory = source._stores.accounts(), source._stores.directory()
     accounts.take("t", "ingest", now=clock(), rate=5, quota=Quota(limit=9, since=1))
     accounts.add({Account("t", 5, "/x"): UsageCounts(requests=3, tokens=1 << 40)}, oldest=1)
@@ -226,7 +226,7 @@ def test_the_catalog_comes_along(places, clock):
     with pytest.raises(Unauthenticated):
         moved.authenticate(gone.bearer.reveal(), peer="p")
     rows = [
-        {table.name: list(comparing.all_rows(it._stores.catalog_rows(), table)) for table in CATALOG_TABLES}
+        {table.name: list(comparing.all_rows(it._stores.catalog_tables(), table)) for table in CATALOG_TABLES}
         for it in (source, target)
     ]
     assert rows[0] == rows[1]
@@ -414,7 +414,7 @@ def test_pages_are_small_enough_for_memory(places, monkeypatch):
     with source._stores.open(TENANT, "alice", create=False) as store, store.read() as reader:
         table = next(it for it in SPACE_TABLES if it.name == "payload")
         after = None
-        while page := reader.rows_of(table, after=after, limit=3, bytes_max=3_000):
+        while page := reader.tables.rows(table, after=after, limit=3, bytes_max=3_000):
             sizes.append((len(page), sum(len(row[2]) for row in page)))
             after = table.key_of(page[-1])
 

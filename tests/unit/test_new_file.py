@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memplane.storage.sqlite.catalog.file import PACKAGE
+from memplane.storage.sqlite.catalog.database import PACKAGE
 from memplane.storage.sqlite.files import create_file
 from memplane.storage.sqlite.migrate import APPLICATION_ID, SPACE, migrate, migrations
 

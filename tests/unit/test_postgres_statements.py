@@ -35,6 +35,8 @@ def test_every_statement_is_understood(postgres_url):
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("SET search_path = memplane, public")
         for name, sql in SQL.items():
+            if "SAVEPOINT" in sql:  # PREPARE takes none, though the protocol does
+                continue
             try:
                 connection.execute(f"PREPARE p_{name} AS {numbered(sql.replace('{where}', 'TRUE'))}".encode())
             except psycopg.errors.IndeterminateDatatype:

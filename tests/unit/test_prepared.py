@@ -4,8 +4,8 @@ import apsw
 import pytest
 
 from memplane import Memplane
+from memplane.storage import conditions
 from memplane.storage.filter import Filter
-from memplane.storage.sql import conditions
 from memplane.storage.sqlite.connection import connect
 from memplane.storage.sqlite.statements import SQL
 from memplane.types import Tier

@@ -23,7 +23,7 @@ from memplane.recall.result import Limits, Recall
 from memplane.safety.fence import BEGIN, END, strip_injected
 from memplane.safety.redact import redact
 from memplane.storage.filter import Filter
-from memplane.storage.index import turn_number
+from memplane.storage.numbers import turn_number
 from memplane.storage.words import words_of
 from memplane.types import Memory, Role, State
 
@@ -361,7 +361,9 @@ def _check_memories(life, told: Recall, as_of, *, include_superseded) -> None:
     with life.space._context.reading() as reader:
         rows = {
             memory.id: memory
-            for memory in reader.memories(Filter(now=0, include_superseded=True, audience=None), limit=10_000)
+            for memory in reader.memories.find(
+                Filter(now=0, include_superseded=True, audience=None), limit=10_000
+            )
         }
     memories = [hit.memory for hit in told.hits if hit.memory is not None]
     memories += [hit.memory for hit in told.facts]
@@ -400,10 +402,12 @@ def _check_budget(told: Recall, limits: Limits, options: Settings) -> None:
 def _check_quotes(life) -> None:
     """Promise 1: whatever was derived quotes a turn that is there, word for word."""
     with life.space._context.reading() as reader:
-        for memory in reader.memories(Filter(now=0, include_superseded=True, audience=None), limit=10_000):
+        for memory in reader.memories.find(
+            Filter(now=0, include_superseded=True, audience=None), limit=10_000
+        ):
             if memory.derived:
                 number = turn_number(memory.seq, memory.ordinal or 0)
-                (turn,) = reader.turns_between(number, number)
+                (turn,) = reader.turns.between(number, number)
                 assert memory.within == turn.within
                 assert memory.quote == turn.text[memory.start : memory.end] != ""
                 assert turn.entry_id == memory.entry_id

@@ -82,7 +82,7 @@ class DerivedMachine(RuleBasedStateMachine):
         with self.space._context.read() as reader:
             where = Filter(now=self.clock(), include_superseded=True)
             memories = sorted(
-                reader.memories(where, limit=10_000), key=lambda memory: (memory.seq, memory.id)
+                reader.memories.find(where, limit=10_000), key=lambda memory: (memory.seq, memory.id)
             )
             ids = [memory.id for memory in memories]
             return {
@@ -103,10 +103,10 @@ class DerivedMachine(RuleBasedStateMachine):
                     if memory.kind is not Kind.EPISODE
                 ],
                 "evidence": sorted(
-                    (place.memory, place.own.id, place.own.quote) for place in reader.evidence(ids)
+                    (place.memory, place.own.id, place.own.quote) for place in reader.claims.evidence(ids)
                 ),
-                "conflicts": reader.conflicts(()),
-                "quarantine": reader.quarantined_seqs(now=self.clock(), limit=1_000),
+                "conflicts": reader.claims.conflicts(()),
+                "quarantine": reader.review.quarantined(now=self.clock(), limit=1_000),
                 "episodes": [memory for memory in memories if memory.kind is Kind.EPISODE],
             }
 

@@ -232,5 +232,5 @@ def test_any_text_can_be_kept_and_forgotten(new_space, text):
     assert space.search(text) == space.search() == []
     assert space.ledger.check() == []
     with space._context.read() as reader:
-        assert reader.corpus_size() <= 1
-        assert set(reader.frequencies(["zebra"]).values()) == {0}
+        assert reader.words.corpus_size() <= 1
+        assert set(reader.words.frequencies(["zebra"]).values()) == {0}

@@ -521,7 +521,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def episodes(self) -> int:
         with self.space._context.read() as reader:
-            return reader.episode_count([place for place in PLACES if place is not None])
+            return reader.episodes.count([place for place in PLACES if place is not None])
 
     def dump(self) -> dict[str, list]:
         return {

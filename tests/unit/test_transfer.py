@@ -316,8 +316,8 @@ def test_turns_retained_during_an_import_are_found_before_and_after_it_ends(spac
     space.retain("a zebra crossed the road")
 
     with space._context.read() as reader:
-        behind = reader.head().seq - reader.cursor()
-        found_meanwhile = reader.match_turns(["zebra"], _anything(), limit=5)
+        behind = reader.ledger.head().seq - reader.state.cursor()
+        found_meanwhile = reader.turns.match(["zebra"], _anything(), limit=5)
     space.ledger.catch_up()
 
     assert behind == 301

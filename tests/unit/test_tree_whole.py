@@ -45,9 +45,11 @@ def everything(space):
     space.enrich()
     with space._context.read() as reader:
         everywhere = Filter(now=space.now(), audience=None, include_superseded=True, include_reserved=True)
-        memories = reader.memories(everywhere, limit=10_000)
-        evidence = [(it.memory, it.own.id, it.own.quote) for it in reader.evidence([m.id for m in memories])]
-        conflicts = reader.conflicts(())
+        memories = reader.memories.find(everywhere, limit=10_000)
+        evidence = [
+            (it.memory, it.own.id, it.own.quote) for it in reader.claims.evidence([m.id for m in memories])
+        ]
+        conflicts = reader.claims.conflicts(())
     return {
         "memories": sorted(
             (

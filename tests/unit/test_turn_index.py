@@ -16,7 +16,9 @@ from memplane.recall.query_context import PreparedQuery
 from memplane.recall.turn_index import TurnColumns, TurnColumnsBuilder, TurnIndex
 from memplane.recall.turn_ranking import holders, rank_turns
 from memplane.storage.filter import Filter
-from memplane.storage.index import TurnHead, TurnVector, turn_number
+from memplane.storage.numbers import turn_number
+from memplane.storage.turns import TurnHead
+from memplane.storage.vectors import TurnVector
 from memplane.storage.words import stems_of
 
 MODEL = ("stub", 40)
@@ -32,7 +34,7 @@ def asking_of(reader, index, text, *, embedder=None) -> PreparedQuery:
         turns=turns,
         held=holders(reader, index, turns, question),
         query=None if embedder is None else embedder.embed_query(text),
-        model=reader.model(*MODEL),
+        model=reader.vectors.model(*MODEL),
         near=(),
         where=Filter(now=0),
     )
@@ -56,7 +58,7 @@ def embed(store, turns, embedder, words=None) -> None:
     ]
 
     def work(writer):
-        writer.add_turn_vectors(writer.use_model(*MODEL), made, until=made[-1].n)
+        writer.vectors.add_turns(writer.vectors.use_model(*MODEL), made, until=made[-1].n)
 
     store.write(work)
 
@@ -211,7 +213,7 @@ def test_a_forget_empties_the_index(scribe):
     gone = turns[1]
     forget = scribe.entry()
     scribe.store.write(
-        lambda writer: writer.erase([(gone.seq, gone.entry_id)], position=forget.seq, at=0, reason="")
+        lambda writer: writer.ledger.erase([(gone.seq, gone.entry_id)], position=forget.seq, at=0, reason="")
     )
     with scribe.store.read() as reader:
         asking = asking_of(reader, index, "two", embedder=embedder)
@@ -233,7 +235,7 @@ def test_who_ranks_while_another_forgets_ranks_what_it_saw(scribe):
         asking = asking_of(slow, index, "milk", embedder=embedder)
         forget = scribe.entry()
         victims = [(turn.seq, turn.entry_id) for turn in turns[:2]]
-        scribe.store.write(lambda writer: writer.erase(victims, position=forget.seq, at=0, reason=""))
+        scribe.store.write(lambda writer: writer.ledger.erase(victims, position=forget.seq, at=0, reason=""))
         with scribe.store.read() as quick:
             assert index.refresh(quick).count == 2
         ranked = rank_turns(slow, asking, limit=4)
@@ -249,7 +251,7 @@ def test_an_earlier_reader_does_not_turn_the_index_back(scribe):
     index = TurnIndex(("none", 0))
     first = scribe.turn("tea one")
     with scribe.store.read() as earlier:
-        assert earlier.marks().cursor == first.seq
+        assert earlier.state.marks().cursor == first.seq
         scribe.turn("tea two")
         with scribe.store.read() as later:
             assert index.refresh(later).count == 2

@@ -155,7 +155,7 @@ def test_what_memory_does_by_itself_changes_no_brief(processes, clock):
 
 def generation(space):
     with space._context.read() as reader:
-        return reader.marks().generation
+        return reader.state.marks().generation
 
 
 def test_what_is_forgotten_is_told_no_more(processes):

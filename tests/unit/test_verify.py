@@ -353,7 +353,7 @@ def test_a_ledger_rewritten_as_a_whole_is_found_by_what_was_written_down(ledger,
     before = ledger.ledger.verify()
     receipts = {receipt.seq: receipt.digest for receipt in ledger.ledger.receipts()}
     with ledger._context.read() as reader:
-        rows = reader.ledger_rows()
+        rows = reader.ledger.rows()
     digest, statements = GENESIS, []
     for row in rows:
         entry, body, of_payload = row.entry, row.entry.body, row.payload_digest

@@ -5,7 +5,7 @@ import pytest
 
 from memplane.adapters.importers import export_lines, import_file
 from memplane.errors import InvalidRequest, NotFound
-from memplane.storage.directory import KEPT, ResourceKind
+from memplane.storage.catalog.directory import KEPT, ResourceKind
 
 TENANT = "default"
 DOCUMENT, RECEIPT = ResourceKind.DOCUMENT, ResourceKind.RECEIPT

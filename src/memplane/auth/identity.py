@@ -17,7 +17,7 @@ from memplane.auth.keys import (
 from memplane.auth.lockout import LoginThrottle
 from memplane.auth.principal import CREDENTIAL_CHARS_MAX, Principal, Right, Secret, Unauthenticated
 from memplane.clock import SECOND, Clock, Instant, system_clock
-from memplane.storage.credentials import CredentialStore, KeyRecord
+from memplane.storage.catalog.credentials import CredentialStore, KeyRecord
 
 USED_EVERY = 3_600 * SECOND
 """How coarse "last used" is: a key in steady use costs one small write an hour."""

@@ -19,7 +19,7 @@ import msgspec
 from memplane.auth.principal import ADAPTERS, Principal, Right, Secret
 from memplane.clock import Instant
 from memplane.errors import InvalidRequest, NotFound
-from memplane.storage.credentials import KeyRecord
+from memplane.storage.catalog.credentials import KeyRecord
 from memplane.types import TENANT_DEFAULT
 
 NAME_CHARS_MAX = 200

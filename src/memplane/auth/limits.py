@@ -11,7 +11,7 @@ import msgspec
 from memplane.clock import DAY, SECOND, Clock
 from memplane.config import Settings
 from memplane.errors import QuotaExceeded, RateLimited, SettingsInvalid
-from memplane.storage.accounts import Accounts, Quota
+from memplane.storage.catalog.accounts import Accounts, Quota
 
 # Days, and billing cycles made of them. A day is a number: how many there were since 1970, in UTC.
 

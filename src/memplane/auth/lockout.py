@@ -18,7 +18,7 @@ from collections import OrderedDict, deque
 
 from memplane.auth.principal import LockedOut
 from memplane.clock import SECOND, Clock, Instant
-from memplane.storage.credentials import CredentialStore
+from memplane.storage.catalog.credentials import CredentialStore
 
 GUESSES_MAX = 20
 WINDOW = 60 * SECOND

@@ -11,7 +11,7 @@ import msgspec
 from memplane.auth.limits import QuotaGuard, to_date, to_day
 from memplane.clock import DAY, SECOND, Clock
 from memplane.errors import InvalidRequest, StorageError
-from memplane.storage.accounts import Account, Accounts, UsageCounts
+from memplane.storage.catalog.accounts import Account, Accounts, UsageCounts
 
 # Counting what tenants do, at next to no cost for those who wait for an answer.
 #

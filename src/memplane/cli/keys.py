@@ -14,7 +14,7 @@ from memplane.auth.principal import ADAPTERS, Right, Secret
 from memplane.clock import Instant, to_datetime
 from memplane.config import reason_of
 from memplane.errors import SettingsInvalid
-from memplane.storage.credentials import KeyRecord
+from memplane.storage.catalog.credentials import KeyRecord
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import COMMON, complete_space, read_ttl

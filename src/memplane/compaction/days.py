@@ -14,9 +14,10 @@ from memplane.errors import MemplaneError
 from memplane.ledger.history import parse_line
 from memplane.ledger.payloads import INTERACTION, PromotePayload, TurnPayload, decode
 from memplane.safety.sanitize import one_line, shortened
-from memplane.storage.base import EntryTime, Reader
-from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
-from memplane.storage.rulings import APART_MAX
+from memplane.storage.ledger import EntryTime
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.review import QUARANTINED_TURNS_MAX
+from memplane.storage.store import Reader
 from memplane.types import Entry, Kind, Memory, Op, Role, Turn
 
 # What was said, by the time it was said at, in pages that never part a second.
@@ -32,14 +33,22 @@ class EntryPage(msgspec.Struct, frozen=True):
 
 def entries_since(reader: Reader, after: Instant, limit: int) -> EntryPage:
     silent = [
-        said for said in map(entries_without_turn, reader.hidden()) if said is not None and said.at > after
+        said
+        for said in map(entries_without_turn, reader.ledger.hidden())
+        if said is not None and said.at > after
     ]
-    found = sorted([*reader.said_between(after, None, limit=limit), *silent], key=_order)[:limit]
+    found = sorted([*reader.ledger.turn_entries_between(after, None, limit=limit), *silent], key=_order)[
+        :limit
+    ]
     if len(found) < limit:
         return EntryPage(found, more=False)
     until = found[-1].at - found[-1].at % SECOND + SECOND
-    page = reader.said_between(after, until, limit=None) + [said for said in silent if said.at < until]
-    more = any(said.at >= until for said in silent) or bool(reader.said_between(until - 1, None, limit=1))
+    page = reader.ledger.turn_entries_between(after, until, limit=None) + [
+        said for said in silent if said.at < until
+    ]
+    more = any(said.at >= until for said in silent) or bool(
+        reader.ledger.turn_entries_between(until - 1, None, limit=1)
+    )
     return EntryPage(sorted(page, key=_order), more=more)
 
 
@@ -94,20 +103,20 @@ def items_of(reader: Reader, day: str) -> list[Item]:
     """Every entry in which something was said that day, also where nothing of it can be shown."""
     since = day_start(day)
     until = since + DAY
-    found = {raw.seq: raw.id for raw in reader.raw_between(since, until)}
-    for entry in reader.hidden():
+    found = {raw.seq: raw.id for raw in reader.compaction.raw_between(since, until)}
+    for entry in reader.ledger.hidden():
         said = entries_without_turn(entry)
         if said is not None and since <= said.at < until:
             found[entry.seq] = entry.id
     memories: defaultdict[int, dict[str, Memory]] = defaultdict(dict)
     seqs = list(found)
-    for memory in (*reader.memories_from(seqs), *reader.evidence_at(seqs)):
+    for memory in (*reader.memories.of_entries(seqs), *reader.claims.evidence_at(seqs)):
         if memory.derived:
             memories[memory.seq].setdefault(memory.id, memory)
-    flagged = {n // TURNS_PER_ENTRY_MAX for n in reader.quarantined_turns(limit=APART_MAX)}
+    flagged = {n // TURNS_PER_ENTRY_MAX for n in reader.review.quarantined_turns(limit=QUARANTINED_TURNS_MAX)}
     flagged |= {seq for seq, each in memories.items() if any(memory.quarantined for memory in each.values())}
     judged: defaultdict[str, set[str]] = defaultdict(set)
-    for it in reader.judged(list(found.values())):
+    for it in reader.compaction.judgements(list(found.values())):
         judged[it.entry].add(it.item)
     return [
         Item(
@@ -124,7 +133,7 @@ def items_of(reader: Reader, day: str) -> list[Item]:
 def undecided(reader: Reader, day: str, *, limit: int) -> list[RawEntry]:
     """The next entries of a day that something is to be decided about, in the order they were said."""
     waiting = [item for item in items_of(reader, day) if not item.is_settled and not item.flagged][:limit]
-    entries = {entry.seq: entry for entry in reader.entries_at([item.seq for item in waiting])}
+    entries = {entry.seq: entry for entry in reader.ledger.at([item.seq for item in waiting])}
     return [_raw_entry(reader, item, entries[item.seq]) for item in waiting if item.seq in entries]
 
 
@@ -148,11 +157,11 @@ def _raw_entry(reader: Reader, item: Item, entry: Entry) -> RawEntry:
 
 
 def turns_of(reader: Reader, seq: int) -> list[Turn]:
-    return reader.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1))
+    return reader.turns.between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1))
 
 
 def _quoted(reader: Reader, episode: Memory) -> tuple[str, ...]:
-    return tuple(sorted(entry.id for entry in reader.entries_at(reader.cited_by(episode.id))))
+    return tuple(sorted(entry.id for entry in reader.ledger.at(reader.episodes.cited_seqs(episode.id))))
 
 
 def _document(entry: Entry) -> str | None:
@@ -178,7 +187,7 @@ def latest_in_threads(reader: Reader, day: str, seqs: Iterable[int]) -> list[Pro
     """Of these entries of a day. More than one of a thread may be kept: what counts is the last of all that there are, so
     that days which are taken in parts, or on several machines, come to the same."""
     last: dict[tuple[Any, ...], tuple[Turn, dict[str, Any] | None]] = {}
-    for entry in reader.entries_at(list(seqs)):
+    for entry in reader.ledger.at(list(seqs)):
         line = _line_of(entry)
         told = () if line is None else (*map(line.get, _LINE_FIELDS), line.get("metadata", {}).get(_CHAT))
         for turn in turns_of(reader, entry.seq):

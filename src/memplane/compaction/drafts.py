@@ -10,8 +10,8 @@ from memplane.ledger.payloads import DecidePayload, PromotePayload, StorePayload
 from memplane.memory import projection
 from memplane.memory.digests import instant_of, same_learnings
 from memplane.memory.recorder import Recorder, present
-from memplane.storage.base import Reader, Writer
 from memplane.storage.compaction import CompactionLine, Layer, LearningStatus
+from memplane.storage.store import Reader, Writer
 from memplane.types import Kind, Memory, NewEntry, Op, Visibility
 
 _POLICY = "policy"
@@ -24,10 +24,10 @@ def confirm_draft(writer: Writer, recorder: Recorder, learning_id: str, by: str)
     """Make one memory of all drafts that say the same. Its id follows from theirs, so that every machine that confirms them
     makes the same memory."""
     group = _same(writer, learning_id)
-    decisions = writer.verdicts()
+    decisions = writer.compaction.decisions()
     standing, decision = learning_status(writer, group, decisions)
     if standing is LearningStatus.CONFIRMED and decision is not None and decision.memory is not None:
-        memory = writer.memory(decision.memory)
+        memory = writer.memories.get(decision.memory)
     else:
         memory = _store(writer, recorder, group)
     if memory is None:
@@ -46,7 +46,7 @@ def confirm_draft(writer: Writer, recorder: Recorder, learning_id: str, by: str)
 def reject_draft(writer: Writer, recorder: Recorder, learning_id: str, by: str) -> None:
     """Record that no memory is to be made of a draft."""
     group = _same(writer, learning_id)
-    decisions = writer.verdicts()
+    decisions = writer.compaction.decisions()
     standing, decision = learning_status(writer, group, decisions)
     if standing is LearningStatus.CONFIRMED and decision is not None:
         raise InvalidRequest(
@@ -70,7 +70,7 @@ def confirm_open(writer: Writer, recorder: Recorder) -> int:
 
 
 def _same(writer: Writer, learning_id: str) -> list[CompactionLine]:
-    found = [line for line in writer.lines_at([learning_id]) if line.layer is Layer.LEARN]
+    found = [line for line in writer.compaction.lines_at([learning_id]) if line.layer is Layer.LEARN]
     if not found:
         raise NotFound("learning", learning_id)
     return same_learnings(writer, found[0])
@@ -78,12 +78,12 @@ def _same(writer: Writer, learning_id: str) -> list[CompactionLine]:
 
 def _store(writer: Writer, recorder: Recorder, group: Sequence[CompactionLine]) -> Memory | None:
     ids = {confirmed_id(line.id): line for line in group}
-    gone = writer.tombstoned(list(ids))
+    gone = writer.ledger.tombstoned(list(ids))
     id_ = next((id_ for id_ in ids if id_ not in gone), None)
     if id_ is None:
         return None
-    if writer.known([id_]):
-        return writer.memory(id_)
+    if writer.ledger.known([id_]):
+        return writer.memories.get(id_)
     line = ids[id_]
     stored = StorePayload(
         kind=Kind(line.kind),
@@ -96,18 +96,18 @@ def _store(writer: Writer, recorder: Recorder, group: Sequence[CompactionLine]) 
         learning=line.id,
     )
     recorder.record(writer, id_, Op.STORE, stored, now=recorder.clock())
-    return present(writer.memory(id_))
+    return present(writer.memories.get(id_))
 
 
 def _decide(writer: Writer, recorder: Recorder, verdict: DecidePayload) -> None:
     body = encode(verdict)
     draft = NewEntry(content_id(Op.DECIDE.value, body), Op.DECIDE, body, recorder.caller)
-    if not writer.known([draft.id]):
+    if not writer.ledger.known([draft.id]):
         projection.record(writer, draft, recorder.clock())
 
 
 def _speaker_of(reader: Reader, learning_id: str) -> str | None:
-    entry = reader.entry(learning_id)
+    entry = reader.ledger.get(learning_id)
     if entry is None or entry.body is None:
         return None
     promoted = decode(entry)

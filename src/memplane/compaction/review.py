@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from memplane.compaction.retention import Retention
-from memplane.storage.base import Reader
 from memplane.storage.compaction import CompactionLine, Layer, LearningDecision, LearningStatus
+from memplane.storage.store import Reader
 from memplane.types import Receipt
 
 
@@ -79,9 +79,9 @@ class RetentionStatus(msgspec.Struct, frozen=True, kw_only=True):
 def learnings_of(reader: Reader) -> list[Learning]:
     """Every learning, those that wait for a decision first, then by day and text."""
     groups: dict[tuple[str, str, str | None], list[CompactionLine]] = {}
-    for line in reader.lines(Layer.LEARN):
+    for line in reader.compaction.lines(Layer.LEARN):
         groups.setdefault((line.kind, line.text, line.within), []).append(line)
-    decisions = reader.verdicts()
+    decisions = reader.compaction.decisions()
     made = [_learning(reader, group, decisions) for group in groups.values()]
     return sorted(made, key=lambda it: (it.standing is not LearningStatus.OPEN, it.days, it.text, it.id))
 
@@ -113,7 +113,7 @@ def learning_status(
     forgotten since and said again is open again."""
     said = [decisions[line.id] for line in group if line.id in decisions]
     for decision in said:
-        if decision.confirmed and decision.memory and reader.memory(decision.memory) is not None:
+        if decision.confirmed and decision.memory and reader.memories.get(decision.memory) is not None:
             return LearningStatus.CONFIRMED, decision
     if len(said) == len(group) and any(decision.confirmed for decision in said):
         return LearningStatus.CONFIRMED, next(decision for decision in said if decision.confirmed)

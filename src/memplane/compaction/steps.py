@@ -21,8 +21,8 @@ from memplane.ledger.payloads import CompactPayload, Judgement, PromotePayload, 
 from memplane.memory import projection
 from memplane.memory.forget import write_tombstones
 from memplane.memory.recorder import Recorder
-from memplane.storage.base import Reader, Writer
 from memplane.storage.compaction import RETENTION, CompactionLine, Layer
+from memplane.storage.store import Reader, Writer
 from memplane.types import NewEntry, Op, Receipt
 
 _ENTRIES_PER_STEP = 500
@@ -35,7 +35,7 @@ def days_due(reader: Reader, policy: Retention, now: Instant) -> list[str]:
     """The days whose raw entries have been kept as long as the policy says."""
     if policy.raw_days is None:
         return []
-    return [day_of(begin) for begin in reader.raw_days(first_retained(policy.raw_days, now))]
+    return [day_of(begin) for begin in reader.compaction.raw_days(first_retained(policy.raw_days, now))]
 
 
 def is_due(policy: Retention, day: str, now: Instant) -> bool:
@@ -117,7 +117,9 @@ def plan(reader: Reader, policy: Retention, days: Iterable[str], now: Instant, *
 
 def overdue_summaries(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
     """Lines of summaries whose retention is over."""
-    return [line for line in reader.lines(Layer.SUMMARY) if not policy.keeps_summary_of(line.day, now)]
+    return [
+        line for line in reader.compaction.lines(Layer.SUMMARY) if not policy.keeps_summary_of(line.day, now)
+    ]
 
 
 def overdue_digests(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
@@ -127,7 +129,7 @@ def overdue_digests(reader: Reader, policy: Retention, now: Instant) -> list[Com
         return []
     before = to_datetime(now).date() - timedelta(days=policy.digest_days)
     weeks: dict[str, list[CompactionLine]] = {}
-    for line in reader.lines(Layer.DIGEST):
+    for line in reader.compaction.lines(Layer.DIGEST):
         weeks.setdefault(week_of(line.day), []).append(line)
     over = [
         line
@@ -135,8 +137,12 @@ def overdue_digests(reader: Reader, policy: Retention, now: Instant) -> list[Com
         if last_day_of(week) <= before and to_datetime(max(line.recorded for line in lines)).date() <= before
         for line in lines
     ]
-    rejected = {id_ for id_, it in reader.verdicts().items() if not it.confirmed and it.at.date() <= before}
-    return over + [line for line in reader.lines(Layer.LEARN) if line.id in rejected]
+    rejected = {
+        id_
+        for id_, it in reader.compaction.decisions().items()
+        if not it.confirmed and it.at.date() <= before
+    }
+    return over + [line for line in reader.compaction.lines(Layer.LEARN) if line.id in rejected]
 
 
 def _bury(
@@ -150,7 +156,7 @@ def _bury(
 def _append_new(writer: Writer, recorder: Recorder, drafts: Iterable[NewEntry]) -> None:
     """Append the drafts whose ids are neither known nor forgotten."""
     by_id = {draft.id: draft for draft in drafts}
-    there = writer.known(list(by_id)).keys() | writer.tombstoned(list(by_id))
+    there = writer.ledger.known(list(by_id)).keys() | writer.ledger.tombstoned(list(by_id))
     for id_, draft in by_id.items():
         if id_ not in there:
             projection.record(writer, draft, recorder.clock())

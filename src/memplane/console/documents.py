@@ -12,7 +12,7 @@ from memplane.documents.result import SpanHit
 from memplane.recall.result import Limits
 from memplane.server.endpoint import Call, Query
 from memplane.space import Space
-from memplane.storage.library import span_place
+from memplane.storage.numbers import span_ordinal
 from memplane.types import Document, Section, Span
 
 TAB = "documents"
@@ -84,7 +84,7 @@ def _passages(space: Space, asked: str, collection: str | None) -> Sequence[Span
 
 def _first(document: Document, marked: str) -> int:
     """Where the page begins that shows the passage."""
-    at = span_place(document.entry_id, marked)
+    at = span_ordinal(document.entry_id, marked)
     return 0 if at is None or at >= document.spans else at // _SPANS_PER_PAGE * _SPANS_PER_PAGE
 
 

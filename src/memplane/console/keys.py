@@ -17,7 +17,7 @@ from memplane.console.pages import page, plain, redirect
 from memplane.console.views import Row
 from memplane.errors import InvalidRequest
 from memplane.server.endpoint import Call
-from memplane.storage.credentials import KeyRecord
+from memplane.storage.catalog.credentials import KeyRecord
 
 _ONCE_BYTES = 16
 _ONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)

@@ -11,7 +11,8 @@ from memplane.documents.parsed import Heading, ParsedDocument, ParsedSection, Pa
 from memplane.ledger.payloads import DocumentPayload
 from memplane.safety.redact import NATIVE, redact
 from memplane.safety.sanitize import harmful_spans, visible
-from memplane.storage.library import PreparedDocument, section_id, span_id
+from memplane.storage.documents import PreparedDocument
+from memplane.storage.numbers import section_id, span_id
 from memplane.types import Section, Span
 
 LEAD_CHARS_MAX = 300

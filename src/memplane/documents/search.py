@@ -28,8 +28,9 @@ from memplane.documents.span_ranking import RankedSpan
 from memplane.errors import NotFound
 from memplane.extract.relevance import Question, Relevance
 from memplane.safety.redact import redact
-from memplane.storage.base import Reader
-from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, DocumentHead, span_number
+from memplane.storage.documents import DocumentHead
+from memplane.storage.numbers import SPANS_PER_DOCUMENT_MAX, span_number
+from memplane.storage.store import Reader
 from memplane.storage.words import stems_of
 from memplane.types import Document, Section, Span
 
@@ -115,7 +116,7 @@ def consult(reader: Reader, asked: DocumentQuery, ranking: Ranking) -> DocumentR
         return _collection(reader, asked, ranking, asked.collection)
     if asked.document is not None:
         return _document(reader, asked, ranking, _requested_sections(reader, asked, asked.document))
-    if not reader.library_marks().last_span:
+    if not reader.documents.marks().last_span:
         return DocumentResults()
     shelf = _Library(reader, asked, ranking)
     sections = _named_sections(reader, asked, shelf)
@@ -174,7 +175,7 @@ class _Library:
             found = self.heads()
         if whole and len(found) > 1:
             found = [found[place] for place in of_the_kind_in(query, [head.name for head in found])]
-        return self._reader.document(found[0].id) if len(found) == 1 else None
+        return self._reader.documents.get(found[0].id) if len(found) == 1 else None
 
     def named(self) -> Sequence[DocumentHead]:
         """Those that the question calls by their names; none where there are too many to look at each."""
@@ -184,7 +185,9 @@ class _Library:
         return [heads[place] for place in named_in(self._asked.query, [head.name for head in heads])]
 
     def _there_then(self) -> frozenset[int]:
-        every = self._reader.documents(project=None, collection=None, limit=_DOCUMENTS_LISTED_MAX, offset=0)
+        every = self._reader.documents.find(
+            project=None, collection=None, limit=_DOCUMENTS_LISTED_MAX, offset=0
+        )
         return frozenset(document.seq for document in every if _visible(self._asked, document))
 
 
@@ -206,7 +209,7 @@ def _hits(reader: Reader, ranked: Sequence[RankedSpan]) -> tuple[SpanHit, ...]:
     citations of its subsections hold it."""
     documents = _documents_of(reader, ranked)
     numbers = [span_number(documents[each.span.document].seq, each.span.section) for each in ranked]
-    sections = reader.sections_at(list(dict.fromkeys(numbers)))
+    sections = reader.documents.sections_at(list(dict.fromkeys(numbers)))
     hits = tuple(
         SpanHit(
             span=_sanitized_span(each.span),
@@ -224,7 +227,7 @@ def _hits(reader: Reader, ranked: Sequence[RankedSpan]) -> tuple[SpanHit, ...]:
 
 def _documents_of(reader: Reader, ranked: Sequence[RankedSpan]) -> dict[str, Document]:
     ids = dict.fromkeys(each.span.document for each in ranked)
-    return {id_: document for id_ in ids if (document := reader.document(id_)) is not None}
+    return {id_: document for id_ in ids if (document := reader.documents.get(id_)) is not None}
 
 
 def _sanitized_span(span: Span) -> Span:
@@ -262,19 +265,23 @@ def _candidate_sections(
     reader: Reader, heads: Sequence[DocumentHead], phrases: Sequence[Phrase]
 ) -> list[tuple[Document, Section]]:
     if len(heads) <= _DOCUMENTS_READ_MAX:
-        documents = [document for head in heads if (document := reader.document(head.id)) is not None]
+        documents = [document for head in heads if (document := reader.documents.get(head.id)) is not None]
         if sum(document.sections for document in documents) <= _SECTIONS_READ_MAX:
-            return [(document, section) for document in documents for section in reader.sections(document.id)]
+            return [
+                (document, section)
+                for document in documents
+                for section in reader.documents.sections(document.id)
+            ]
     of = {head.seq: head for head in heads}
     numbers = dict.fromkeys(
         number
         for phrase in phrases
-        for number in reader.sections_titled(title_parts(phrase), limit=_SECTIONS_READ_MAX)
+        for number in reader.documents.sections_titled(title_parts(phrase), limit=_SECTIONS_READ_MAX)
         if number // SPANS_PER_DOCUMENT_MAX in of
     )
-    found = reader.sections_at(list(numbers)[:_SECTIONS_READ_MAX])
+    found = reader.documents.sections_at(list(numbers)[:_SECTIONS_READ_MAX])
     ids = dict.fromkeys(of[number // SPANS_PER_DOCUMENT_MAX].id for number in found)
-    there = {document.seq: document for id_ in ids if (document := reader.document(id_)) is not None}
+    there = {document.seq: document for id_ in ids if (document := reader.documents.get(id_)) is not None}
     return [
         (there[number // SPANS_PER_DOCUMENT_MAX], section)
         for number, section in found.items()
@@ -306,7 +313,7 @@ def _family(reader: Reader, document: Document, section: Section) -> list[Sectio
         span_number(document.seq, ordinal)
         for ordinal in range(section.ordinal + 1, min(document.sections, section.ordinal + _SPANS_RANKED))
     ]
-    after = reader.sections_at(numbers)
+    after = reader.documents.sections_at(numbers)
     under = takewhile(lambda each: each.level > section.level, (after[n] for n in numbers if n in after))
     return [section, *under] if section.level else [section]
 
@@ -317,13 +324,13 @@ def _in_section(
     """The passages of these sections, by how well they answer; alike ones in their order."""
 
     def section_of(ordinal: int) -> int:
-        there = reader.spans(document.id, first=ordinal, limit=1)
+        there = reader.documents.spans(document.id, first=ordinal, limit=1)
         return there[0].section if there else document.sections
 
     ordinals = range(document.spans)
     begin = bisect_left(ordinals, first.ordinal, key=section_of)
     until = bisect_left(ordinals, last.ordinal + 1, lo=begin, key=section_of)
-    spans = reader.spans(document.id, first=begin, limit=min(until - begin, _SPANS_RANKED))
+    spans = reader.documents.spans(document.id, first=begin, limit=min(until - begin, _SPANS_RANKED))
     titled = {*significant_stems(" ".join(first.path)), *significant_stems(document.name)}
     beyond = [word for word in Question(asked.query).words if not titled.issuperset(significant_stems(word))]
     relevance = Relevance(Question(" ".join(beyond)), {}, len(spans))
@@ -345,7 +352,7 @@ def _in_section(
 
 
 def _requested_sections(reader: Reader, asked: DocumentQuery, document_id: str) -> Document:
-    document = reader.document(document_id)
+    document = reader.documents.get(document_id)
     if document is None or not _visible(asked, document):
         raise NotFound("document", document_id)
     return document
@@ -354,7 +361,7 @@ def _requested_sections(reader: Reader, asked: DocumentQuery, document_id: str) 
 def _document(reader: Reader, asked: DocumentQuery, ranking: Ranking, document: Document) -> DocumentResults:
     """The whole in short, every section in short, and the passages that answer best."""
     ordinals = range(min(document.sections, _SUMMARIES_MAX))
-    sections = reader.sections_at([span_number(document.seq, ordinal) for ordinal in ordinals])
+    sections = reader.documents.sections_at([span_number(document.seq, ordinal) for ordinal in ordinals])
     told = _summary(document, None, list(sections.values()) if len(sections) > 1 else ())
     count = asked.spans + _TITLES_SPARE if asked.spans else 0
     ranked = ranking.best(frozenset({document.seq}), count) if count else ()
@@ -396,7 +403,7 @@ def _beginning(reader: Reader, document: Document, count: int) -> list[RankedSpa
     """Where no passage has anything to do with the question, the document begins to speak."""
     return [
         RankedSpan(span=span, score=0.0, contributions={}, ranks={}, relevant=False)
-        for span in reader.spans(document.id, limit=count)
+        for span in reader.documents.spans(document.id, limit=count)
     ]
 
 
@@ -407,12 +414,14 @@ def _collection(
     reader: Reader, asked: DocumentQuery, ranking: Ranking, collection_id: str
 ) -> DocumentResults:
     """Every document in short, in the collection's order, and passages: the more relevant a document, the more of it."""
-    collection = reader.collection(collection_id)
+    collection = reader.documents.collection(collection_id)
     if collection is None or (asked.project is not None and collection.project not in (None, asked.project)):
         raise NotFound("collection", collection_id)
     members = [
         document
-        for document in reader.documents(project=None, collection=collection_id, limit=_MEMBERS_MAX, offset=0)
+        for document in reader.documents.find(
+            project=None, collection=collection_id, limit=_MEMBERS_MAX, offset=0
+        )
         if _visible(asked, document)
     ]
     ranked = (

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from memplane.documents.naming import NameParts
 from memplane.extract.relevance import Question
 from memplane.models.vectors import Floats, Ints, VectorTable, grown
-from memplane.storage.base import Reader
-from memplane.storage.library import SPANS_PER_DOCUMENT_MAX, DocumentHead, LibraryMarks, SpanHead
+from memplane.storage.documents import DocumentHead, DocumentMarks, SpanHead
+from memplane.storage.numbers import SPANS_PER_DOCUMENT_MAX
 from memplane.storage.postings import Postings, places_of
+from memplane.storage.store import Reader
 
 _LOAD = 10_000
 
@@ -84,7 +85,7 @@ class SpanIndex:
         return self._model
 
     def _forget_all(self) -> None:
-        self._marks: LibraryMarks | None = None
+        self._marks: DocumentMarks | None = None
         self._columns = _Columns()
         self._spans: SpanColumns | None = None
         self._heads: tuple[DocumentHead, ...] = ()
@@ -96,7 +97,7 @@ class SpanIndex:
     def refresh(self, reader: Reader) -> SpanColumns:
         """The spans as this reader sees them, or as a later one saw them already."""
         with self._lock:
-            marks = reader.library_marks()
+            marks = reader.documents.marks()
             before = self._marks
             if before is None or marks.generation > before.generation:
                 self._forget_all()
@@ -118,7 +119,7 @@ class SpanIndex:
                 if word not in common and question.stems[word] not in self._postings
             ]
         if asked:
-            common |= reader.common_in_spans(asked, beyond=beyond)
+            common |= reader.words.common_in_spans(asked, beyond=beyond)
             with self._lock:
                 self._common |= common
         return common
@@ -127,11 +128,11 @@ class SpanIndex:
         self, reader: Reader, spans: SpanColumns, stems: Iterable[str]
     ) -> dict[str, tuple[Ints, Floats]]:
         """For each stem, the places of the spans that hold it, and how often each does."""
-        marks = reader.library_marks()
+        marks = reader.documents.marks()
         state = (marks.generation, marks.last_span)
         found: dict[str, tuple[Ints, Floats]] = {}
         for stem in stems:
-            numbers, counts = self._postings.of(stem, state, reader.span_occurrences)
+            numbers, counts = self._postings.of(stem, state, reader.words.span_occurrences)
             places, there = spans.find(numbers)
             found[stem] = (places[there], counts[there])
         return found
@@ -144,20 +145,20 @@ class SpanIndex:
     def _load_spans(self, reader: Reader) -> None:
         columns = self._columns
         after = int(columns.n[columns.count - 1]) if columns.count else 0
-        heads = reader.span_heads(after=after, limit=_LOAD)
+        heads = reader.documents.span_heads(after=after, limit=_LOAD)
         if heads:  # their documents first: whatever ends this look, no span is without its own
-            self._heads = tuple(reader.document_heads())
+            self._heads = tuple(reader.documents.heads())
         while heads:
             columns.add(heads)
-            heads = reader.span_heads(after=heads[-1].n, limit=_LOAD)
+            heads = reader.documents.span_heads(after=heads[-1].n, limit=_LOAD)
         self._vectors.extend(columns.count)
 
     def _load_vectors(self, reader: Reader) -> None:
-        model = reader.model(*self._model)
+        model = reader.vectors.model(*self._model)
         if model is None:
             return
         spans = self._known()
-        while found := reader.span_vectors(model, after=self._stamp, limit=_LOAD):
+        while found := reader.vectors.spans(model, after=self._stamp, limit=_LOAD):
             places, there = spans.find(np.array([row.n for _, row in found], np.int64))
             packed = [
                 (int(place), row.vector)
@@ -168,5 +169,5 @@ class SpanIndex:
             self._stamp = found[-1][0]
 
 
-def _is_older(marks: LibraryMarks, than: LibraryMarks) -> bool:
+def _is_older(marks: DocumentMarks, than: DocumentMarks) -> bool:
     return (marks.generation, marks.last_span, marks.stamp) < (than.generation, than.last_span, than.stamp)

@@ -19,8 +19,8 @@ from memplane.documents.span_index import SpanColumns, SpanIndex
 from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector
 from memplane.models.vectors import DEVIATIONS_MIN, Floats, Ints, dots, standard, unpacked
-from memplane.storage.base import Reader
-from memplane.storage.library import SPANS_PER_DOCUMENT_MAX
+from memplane.storage.numbers import SPANS_PER_DOCUMENT_MAX
+from memplane.storage.store import Reader
 from memplane.types import Span
 
 # A question taken apart: one that asks for several things is asked for each of them, too.
@@ -335,9 +335,9 @@ def _meaning(
     """The dot product of every span with the question, NaN where its vector is still to come; None without any."""
     found = spans.vectors.scores(query, places)
     if found is None:
-        model = reader.model(*index.model)
+        model = reader.vectors.model(*index.model)
         numbers = spans.n[places]
-        packed = {} if model is None else reader.span_vectors_at(model, numbers.tolist())
+        packed = {} if model is None else reader.vectors.spans_at(model, numbers.tolist())
         found = np.full(len(places), np.nan, np.float32)
         there = np.array([int(number) in packed for number in numbers])
         if there.any():
@@ -381,7 +381,7 @@ def _ranked_spans(
     heads = [spans.documents[spans.document[places[index]]] for index, _, _ in best]
     read = {
         (span.document, span.ordinal): span
-        for span in reader.spans_at([int(spans.n[places[index]]) for index, _, _ in best])
+        for span in reader.documents.spans_at([int(spans.n[places[index]]) for index, _, _ in best])
     }
     return [
         RankedSpan(

@@ -9,8 +9,8 @@ from memplane.extract.claims import decode_claim
 from memplane.extract.conflict import LATER, ConflictOutcome, KnownMemory, decide_conflict, replay_decision
 from memplane.extract.proposition import Proposition, Tense
 from memplane.extract.relevance import Question
-from memplane.storage.base import Writer
 from memplane.storage.claims import Evidence
+from memplane.storage.store import Writer
 from memplane.types import Memory, State, Tier
 
 _RIVALS_MAX = 48
@@ -21,7 +21,7 @@ def file_memory(
     writer: Writer, memory: Memory, catalog: PredicateCatalog, *, decided: ConflictOutcome | None = None
 ) -> None:
     """Filing the same memory again changes nothing."""
-    if memory.claim is None or writer.memory(memory.id) is not None:
+    if memory.claim is None or writer.memories.get(memory.id) is not None:
         return
     claim = decode_claim(memory.claim)
     plan = _is_plan(memory, claim)
@@ -35,11 +35,11 @@ def file_memory(
         decision = replay_decision(decided, claim, known, catalog=catalog, text=text)
     targets = [rival for rival, _ in rivals if rival.id in decision.targets]
     if decision.outcome is ConflictOutcome.DUPLICATE:
-        writer.add_evidence(Evidence(decision.targets[0], memory))
+        writer.claims.add_evidence(Evidence(decision.targets[0], memory))
     elif decided is None and decision.outcome in _REPLACING and _arrived_late(memory, targets):
-        writer.project(memories=[_replaced(memory, by=targets[0])])
+        writer.memories.add([_replaced(memory, by=targets[0])])
     elif decision.outcome is ConflictOutcome.IGNORE:  # it stays in the ledger, where it can be searched
-        writer.note_overruled(memory.id, decision.targets)
+        writer.claims.add_overruled(memory.id, decision.targets)
     else:
         _apply(writer, decision.outcome, memory, targets)
 
@@ -48,28 +48,28 @@ _REPLACING = frozenset({ConflictOutcome.SUPERSEDE, ConflictOutcome.RETIRE, Confl
 
 
 def _apply(writer: Writer, outcome: ConflictOutcome, memory: Memory, targets: list[Memory]) -> None:
-    writer.project(memories=[_replaced(memory, by=memory) if outcome is ConflictOutcome.RETIRE else memory])
+    writer.memories.add([_replaced(memory, by=memory) if outcome is ConflictOutcome.RETIRE else memory])
     for target in targets:
         if outcome is ConflictOutcome.CONTEST:
-            writer.contest(target.id, memory.id)
+            writer.claims.contest(target.id, memory.id)
         else:
-            writer.supersede(target.id, by=memory.id, at=to_instant(memory.created_at))
+            writer.memories.supersede(target.id, by=memory.id, at=to_instant(memory.created_at))
 
 
 def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> None:
     """Somebody decided: the losers are replaced by the winner, also where that was forgotten since. What was
     stored on purpose is settled by the projection; an imported decision about anything else decides nothing."""
     for loser in losers:
-        memory = writer.memory(loser)
+        memory = writer.memories.get(loser)
         if memory is not None and memory.derived and not _decided_before(writer, winner, loser):
-            writer.supersede(loser, by=winner, at=at)
-    if writer.memory(winner) is not None:
-        writer.settle(winner)
+            writer.memories.supersede(loser, by=winner, at=at)
+    if writer.memories.get(winner) is not None:
+        writer.claims.settle(winner)
 
 
 def _decided_before(writer: Writer, winner: str, loser: str) -> bool:
     """Whether somebody on another replica had decided the other way round already."""
-    memory = writer.memory(winner)
+    memory = writer.memories.get(winner)
     return memory is not None and memory.superseded_by == loser
 
 
@@ -84,7 +84,7 @@ def _is_plan(memory: Memory, claim: Proposition) -> bool:
 def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
     """Only what is told in the same place: what holds in one project says nothing about elsewhere."""
     words = Question(f"{claim.object_text} {claim.replaces} {claim.topic}").words[:_RIVAL_WORDS_MAX]
-    return writer.rivals(
+    return writer.claims.rivals(
         memory.subject or "",
         claim.predicate,
         words,

@@ -12,9 +12,9 @@ from memplane.clock import Instant, to_instant
 from memplane.extract.english import content_stems
 from memplane.extract.sentences import split_sentences
 from memplane.ledger.ids import derived_id
-from memplane.storage.base import Reader, Writer
 from memplane.storage.episodes import OpenSitting
-from memplane.storage.index import turn_number
+from memplane.storage.numbers import turn_number
+from memplane.storage.store import Reader, Writer
 from memplane.types import ANEW, PAUSE, Kind, Memory, Role, Turn
 
 TURNS_MIN = 4
@@ -148,9 +148,9 @@ def note_turn(writer: Writer, turn: Turn) -> None:
     if turn.conversation is None:
         return
     number, at = turn_number(turn.seq, turn.ordinal), to_instant(turn.at)
-    open_ = writer.untold_in(turn.conversation)
+    open_ = writer.episodes.pending_in(turn.conversation)
     if open_ is None or open_.last_at == ANEW:
-        before = writer.last_turn_of(turn.conversation, before=number)
+        before = writer.turns.last_of(turn.conversation, before=number)
         if before is None or (open_ is None and abs(turn.at - before.at) >= PAUSE):
             open_ = None
         else:
@@ -159,32 +159,32 @@ def note_turn(writer: Writer, turn: Turn) -> None:
         _write_episodes(writer, open_, until=number)
         open_ = None
     first = number if open_ is None else open_.first
-    writer.set_untold(OpenSitting(turn.conversation, first, at))
+    writer.episodes.set_pending(OpenSitting(turn.conversation, first, at))
 
 
 def has_finished_sitting(reader: Reader, now: Instant) -> bool:
     """Whether any conversation waits to be told."""
-    return bool(reader.untold(before=now - _PAUSE, limit=1))
+    return bool(reader.episodes.pending(before=now - _PAUSE, limit=1))
 
 
 def write_due_episodes(writer: Writer, now: Instant) -> int:
     """Tell conversations that have paused; returns how many were told."""
-    over = writer.untold(before=now - _PAUSE, limit=_CONVERSATIONS_PER_STEP)
-    unheard = turn_number(writer.marks().derived + 1, 0)
+    over = writer.episodes.pending(before=now - _PAUSE, limit=_CONVERSATIONS_PER_STEP)
+    unheard = turn_number(writer.state.marks().derived + 1, 0)
     for open_ in over:
-        last = writer.last_turn_of(open_.conversation, before=unheard)
+        last = writer.turns.last_of(open_.conversation, before=unheard)
         if last is not None and to_instant(last.at) > now - _PAUSE:
-            writer.set_untold(_reopened(writer, open_.conversation, last))
+            writer.episodes.set_pending(_reopened(writer, open_.conversation, last))
         else:
             _write_episodes(writer, open_, until=unheard)
-            writer.set_told(open_.conversation)
+            writer.episodes.set_done(open_.conversation)
     return len(over)
 
 
 def _reopened(writer: Writer, conversation: str, last: Turn) -> OpenSitting:
     """The sitting that ends with this turn goes on; those before it are told anew."""
-    writer.drop_episodes(conversation)
-    turns = [turn for turn in writer.turns_of(conversation, since=0) if turn.seq <= last.seq]
+    writer.episodes.drop(conversation)
+    turns = [turn for turn in writer.turns.of_conversation(conversation, since=0) if turn.seq <= last.seq]
     first = 0
     for before, turn in pairwise(turns):
         if abs(turn.at - before.at) >= PAUSE:
@@ -196,7 +196,7 @@ def _reopened(writer: Writer, conversation: str, last: Turn) -> OpenSitting:
 def _write_episodes(writer: Writer, open_: OpenSitting, *, until: int) -> None:
     turns = [
         turn
-        for turn in writer.turns_of(open_.conversation, since=open_.first)
+        for turn in writer.turns.of_conversation(open_.conversation, since=open_.first)
         if turn.role != Role.SYSTEM and turn_number(turn.seq, turn.ordinal) < until
     ]
     told_apart = (part for sitting in _sittings(turns) for part in _by_audience(sitting))
@@ -204,7 +204,7 @@ def _write_episodes(writer: Writer, open_: OpenSitting, *, until: int) -> None:
         if len(sitting) >= _TURNS_MIN:
             spoken = [EpisodeTurn(turn.text, turn.at, turn.role) for turn in sitting]
             told = [episode for episode in split_episodes(spoken) if episode.quotes]
-            writer.add_episodes([_memory(sitting, episode) for episode in told])
+            writer.episodes.add([_memory(sitting, episode) for episode in told])
 
 
 def _sittings(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:

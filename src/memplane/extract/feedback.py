@@ -11,8 +11,8 @@ import msgspec
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.claims import decode_claim, should_be_hot, tier_of
 from memplane.ledger.payloads import FeedbackPayload
-from memplane.storage.base import Writer
-from memplane.storage.claims import Rating
+from memplane.storage.memories import Rating
+from memplane.storage.store import Writer
 from memplane.types import Kind, Memory, Tier
 
 CHOSEN_STEP = 0.2
@@ -53,7 +53,7 @@ def tier_after_feedback(memory: Memory, catalog: PredicateCatalog, *, accesses: 
 
 
 def _lean(writer: Writer, memory_id: str, towards: float, step: float, catalog: PredicateCatalog) -> None:
-    memory = writer.memory(memory_id)
+    memory = writer.memories.get(memory_id)
     if memory is None or not can_be_rated(memory):
         return
     base = memory.importance if memory.importance_base is None else memory.importance_base
@@ -61,6 +61,6 @@ def _lean(writer: Writer, memory_id: str, towards: float, step: float, catalog: 
     importance = importance_after(base, leaning)
     chosen, passed_over = memory.chosen + (towards > 0), memory.passed_over + (towards < 0)
     rated = msgspec.structs.replace(memory, importance=importance, passed_over=passed_over)
-    writer.rate(Rating(memory.id, chosen, passed_over, leaning, importance))
-    accesses = writer.accesses((memory.id,)).get(memory.id, 0)
-    writer.set_tiers([(memory.id, tier_after_feedback(rated, catalog, accesses=accesses))])
+    writer.memories.rate(Rating(memory.id, chosen, passed_over, leaning, importance))
+    accesses = writer.memories.accesses((memory.id,)).get(memory.id, 0)
+    writer.memories.set_tiers([(memory.id, tier_after_feedback(rated, catalog, accesses=accesses))])

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from memplane.clock import Instant
 from memplane.entropy import random_bytes
-from memplane.storage.base import Writer
+from memplane.storage.store import Writer
 
 
 def new_id(prefix: str, at: Instant) -> str:
@@ -114,11 +114,11 @@ def current_id(writer: Writer, idempotency_key: str, since: Instant) -> str:
     first, count, last = 0, _LOOKUP_BATCH, -1
     while last == first - 1:
         ids = [keyed_id(idempotency_key, first + number) for number in range(count)]
-        taken = writer.known(ids).keys() | writer.tombstoned(ids)
+        taken = writer.ledger.known(ids).keys() | writer.ledger.tombstoned(ids)
         last += next((number for number, id_ in enumerate(ids) if id_ not in taken), count)
         first, count = first + count, count * 2
     if last < 0:
         return keyed_id(idempotency_key)
-    entry = writer.entry(keyed_id(idempotency_key, last))
+    entry = writer.ledger.get(keyed_id(idempotency_key, last))
     is_over = entry is not None and entry.recorded <= since
     return keyed_id(idempotency_key, last + is_over)

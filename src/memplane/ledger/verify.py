@@ -8,8 +8,9 @@ import msgspec
 from memplane.clock import to_instant
 from memplane.ledger.ids import base_of, is_forgotten_with, original_id
 from memplane.ledger.payloads import ForgetPayload, decode, forgotten_ids_digest
-from memplane.storage.base import LedgerRow, Reader
 from memplane.storage.chain import GENESIS, SALT_BYTES, audit_digest, entry_digest, payload_digest
+from memplane.storage.ledger import LedgerRow
+from memplane.storage.store import Reader
 from memplane.types import Caller, NewEntry, Op, Tombstone
 
 _CHUNK = 2_000
@@ -38,17 +39,17 @@ def verify(
     """Walk the whole chain. `expected` maps places to digests that were written down earlier: receipts, or the
     answer of an earlier verification; a ledger that was rewritten as a whole cannot pass through them."""
     walk = _Walk(dict(expected or {}))
-    while rows := reader.ledger_rows(after=walk.position, limit=_CHUNK):
+    while rows := reader.ledger.rows(after=walk.position, limit=_CHUNK):
         for row in rows:
             walk.step(row)
         progress(walk.position)
-    if reader.cursor() > walk.position:
+    if reader.state.cursor() > walk.position:
         walk.blame(
-            f"the ledger ends at entry {walk.position} but {reader.cursor()} were there: the end is missing"
+            f"the ledger ends at entry {walk.position} but {reader.state.cursor()} were there: the end is missing"
         )
     for position in sorted(walk.expected):
         walk.blame(f"entry {position} is gone, and a digest of it is on record")
-    if (misplaced := reader.misplaced()) is not None:
+    if (misplaced := reader.replica.misplaced()) is not None:
         walk.blame(f"entry {misplaced[0]} ({misplaced[1]}) stands in another place than its time and id say")
     _verify_tombstones(reader, walk)
     audited = _verify_audit(reader, walk)
@@ -126,7 +127,7 @@ def _verify_tombstones(reader: Reader, walk: _Walk) -> None:
     """Every tombstone belongs to a forget on record, and every forget has all of its tombstones."""
     stones: defaultdict[int, list[Tombstone]] = defaultdict(list)
     buried: set[str] = set()
-    for tombstone in reader.tombstones():
+    for tombstone in reader.ledger.tombstones():
         stones[tombstone.position].append(tombstone)
         buried.add(tombstone.id)
     for position in sorted(stones.keys() | walk.forgets.keys()):
@@ -150,7 +151,7 @@ def _follows(stone: Tombstone, buried: set[str]) -> bool:
 
 def _verify_audit(reader: Reader, walk: _Walk) -> int:
     seq, digest = 0, GENESIS
-    while rows := reader.audit(after=seq, limit=_CHUNK):
+    while rows := reader.audit.rows(after=seq, limit=_CHUNK):
         for row in rows:
             record = row.record
             caller = Caller(record.actor, record.door, record.session)
@@ -162,8 +163,8 @@ def _verify_audit(reader: Reader, walk: _Walk) -> int:
             if wanted != row.digest:
                 walk.blame(f"audit record {row.seq} was changed")
             seq, digest = row.seq, row.digest
-    if reader.audit_size() > seq:
+    if reader.audit.count() > seq:
         walk.blame(
-            f"the audit log ends at {seq} but {reader.audit_size()} records were there: the end is missing"
+            f"the audit log ends at {seq} but {reader.audit.count()} records were there: the end is missing"
         )
     return seq

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from memplane.clock import to_datetime, to_instant
 from memplane.ledger.payloads import CompactPayload, DecidePayload, PromotePayload, StorePayload, decode
 from memplane.safety.injection import flags_of
-from memplane.storage.base import Reader, Writer
 from memplane.storage.compaction import CompactionLine, JudgementRow, Layer, LearningDecision
+from memplane.storage.store import Reader, Writer
 from memplane.types import Entry, Kind, Memory, Op, within
 
 EXTRACTOR = "digest-1"
@@ -31,12 +31,12 @@ def promote(writer: Writer, entry: Entry, promoted: PromotePayload, text: str) -
         project=promoted.project,
         within=within(promoted.scope, conversation=promoted.conversation, project=promoted.project),
     )
-    writer.add_line(line)
+    writer.compaction.add_line(line)
     surface(writer, [line])
 
 
 def judged(writer: Writer, compacted: CompactPayload) -> None:
-    writer.add_judged(
+    writer.compaction.add_judgements(
         [
             JudgementRow(
                 day=compacted.day,
@@ -52,7 +52,7 @@ def judged(writer: Writer, compacted: CompactPayload) -> None:
 
 
 def decided(writer: Writer, entry: Entry, verdict: DecidePayload) -> None:
-    writer.add_decision(
+    writer.compaction.add_decision(
         LearningDecision(
             learning=verdict.learning,
             confirmed=verdict.confirmed,
@@ -67,10 +67,10 @@ def surface(writer: Writer, lines: Iterable[CompactionLine]) -> None:
     """A digest line is told once nothing of what it was read from is there any more; until then that is told itself. So
     the outcome is the same whichever came first, and after a replay."""
     for line in lines:
-        if line.layer is not Layer.DIGEST or writer.payloads_left(line.sources):
+        if line.layer is not Layer.DIGEST or writer.ledger.with_payload(line.sources):
             continue
-        if writer.memory(line.id) is None:
-            writer.project(memories=[_memory(line)])
+        if writer.memories.get(line.id) is None:
+            writer.memories.add([_memory(line)])
 
 
 def _memory(line: CompactionLine) -> Memory:
@@ -97,23 +97,23 @@ def _memory(line: CompactionLine) -> Memory:
 
 def promoted_from(reader: Reader, entry_ids: Sequence[str]) -> list[tuple[int, str]]:
     """(seq, id) of what was read from these entries, and goes with them when somebody forgets them."""
-    return [(line.seq, line.id) for line in reader.lines_from(entry_ids)] if entry_ids else []
+    return [(line.seq, line.id) for line in reader.compaction.lines_from(entry_ids)] if entry_ids else []
 
 
 def same_learnings(reader: Reader, line: CompactionLine) -> list[CompactionLine]:
     """Learnings that say the same in the same place, itself among them, by id: one decision is about all of them."""
     says = (line.kind, line.text, line.within)
-    alike = [it for it in reader.lines(Layer.LEARN) if (it.kind, it.text, it.within) == says]
+    alike = [it for it in reader.compaction.lines(Layer.LEARN) if (it.kind, it.text, it.within) == says]
     return sorted(alike, key=lambda it: it.id)
 
 
 def learned_from(reader: Reader, entry_id: str) -> list[str]:
     """The learnings that a stored memory came from, and the entries these were read from."""
-    entry = reader.entry(entry_id)
+    entry = reader.ledger.get(entry_id)
     stored = None if entry is None or entry.op is not Op.STORE or not entry.body else decode(entry)
     if not isinstance(stored, StorePayload) or stored.learning is None:
         return []
-    found = reader.lines_at([stored.learning])
+    found = reader.compaction.lines_at([stored.learning])
     group = same_learnings(reader, found[0]) if found else []
     return list(dict.fromkeys(id_ for line in group for id_ in (line.id, *line.sources)))
 

@@ -15,11 +15,12 @@ from memplane.memory import projection
 from memplane.memory.checks import check_encodable
 from memplane.memory.digests import promoted_from, surface
 from memplane.memory.forget_effects import forget_effects
-from memplane.storage.base import LedgerRow, Reader, Writer
 from memplane.storage.claims import Evidence
 from memplane.storage.episodes import OpenSitting
 from memplane.storage.filter import ForgetScope
-from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.ledger import LedgerRow
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.store import Reader, Writer
 from memplane.types import ANEW, PAUSE, Entry, Memory, Op, Receipt, State, Turn
 
 # A receipt out of the ledger, where it is kept.
@@ -77,9 +78,9 @@ def scope_words(scope: ForgetScope) -> dict[str, Any]:
 def entries_to_forget(reader: Reader, scope: ForgetScope) -> list[tuple[int, str]]:
     """(seq, id) of what a forget would erase: what is shown and in scope, what is hidden and would be, what a model
     read out of either, and what compaction kept of them."""
-    found = reader.in_scope(scope)
+    found = reader.ledger.in_scope(scope)
     if not (scope.entries or scope.everything):
-        found += [(entry.seq, entry.id) for entry in reader.hidden() if _hidden_in(entry, scope)]
+        found += [(entry.seq, entry.id) for entry in reader.ledger.hidden() if _hidden_in(entry, scope)]
     found += promoted_from(reader, [*scope.entries, *(id_ for _, id_ in found)])
     return sorted({*found, *_along(reader, found)})
 
@@ -90,7 +91,7 @@ def forget(
     """Erase what is in scope. Ids that were never seen get their tombstone too, so they cannot arrive later; records
     of forgetting are seen and stay."""
     found = entries_to_forget(writer, scope)
-    seen = writer.known(scope.entries)
+    seen = writer.ledger.known(scope.entries)
     unseen = [(0, id_) for id_ in dict.fromkeys(scope.entries) if id_ not in seen]
     return write_tombstones(
         writer, [*found, *unseen], scope=scope_words(scope), reason=reason, now=now, record=record
@@ -108,7 +109,7 @@ def write_tombstones(
 ) -> Receipt:
     """Tombstones for these (seq, id) pairs, and for what goes with them, under one receipt."""
     victims = [*victims, *_along(writer, victims)]
-    before = writer.tombstoned([id_ for _, id_ in victims])
+    before = writer.ledger.tombstoned([id_ for _, id_ in victims])
     victims = [victim for victim in victims if victim[1] not in before]
     loss = forget_impact(writer, victims)
     payload = ForgetPayload(
@@ -122,7 +123,7 @@ def write_tombstones(
         aftermath=loss.aftermath,
     )
     record(payload)
-    head = writer.head()
+    head = writer.ledger.head()
     erase(writer, victims, loss, position=head.position, at=now, reason=reason)
     return Receipt(
         id=payload.receipt,
@@ -145,9 +146,9 @@ def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "ForgetImp
     """What is there before and not after, per kind of thing. A memory that was said elsewhere too is still there, under
     the id of that place, and in its conflicts: it is not counted, and the place where it was said is, as a claim."""
     taken = {heir.memory for heir in loss.heirs}
-    counts = reader.count_scope([seq for seq, _ in victims if seq])
+    counts = reader.ledger.count_scope([seq for seq, _ in victims if seq])
     counts["memories"] -= len(taken)
-    counts["episodes"] = reader.episode_count(loss.conversations)
+    counts["episodes"] = reader.episodes.count(loss.conversations)
     counts["conflicts"] = sum(
         any(id_ in loss.fates and id_ not in taken for id_ in pair) for pair in loss.odds
     )
@@ -171,17 +172,17 @@ class ForgetImpact(msgspec.Struct, frozen=True):
 def forget_impact(reader: Reader, victims: Sequence[tuple[int, str]]) -> ForgetImpact:
     """To be asked before they are gone."""
     seqs = frozenset(seq for seq, _ in victims if seq)
-    fates = {memory.id: memory for memory in reader.memories_from(sorted(seqs))}
-    heirs = [said for said in reader.evidence(list(fates)) if said.own.seq not in seqs]
-    odds = reader.conflicts(list(fates)) if fates else []
+    fates = {memory.id: memory for memory in reader.memories.of_entries(sorted(seqs))}
+    heirs = [said for said in reader.claims.evidence(list(fates)) if said.own.seq not in seqs]
+    odds = reader.claims.conflicts(list(fates)) if fates else []
     return ForgetImpact(
         fates=fates,
         heirs=heirs,
         odds=odds,
-        conversations=reader.conversations_of(sorted(seqs)),
+        conversations=reader.turns.conversations_of(sorted(seqs)),
         followers=list(_followers(reader, seqs)),
         superseded=(
-            *(id_ for id_ in reader.replaced_by(list(fates)) if id_ not in fates),
+            *(id_ for id_ in reader.claims.replaced_by(list(fates)) if id_ not in fates),
             *_replaced(fates, heirs),
         ),
         aftermath=forget_effects(reader, fates, heirs, odds),
@@ -193,30 +194,30 @@ def needs_rebuild(reader: Reader, victims: Sequence[tuple[int, str]], loss: Forg
     had made them more or less important; or two replicas put something under the same key, or made the same document,
     and neither knew of the other. What is left then is told by the ledger alone."""
     seqs = [seq for seq, _ in victims if seq]
-    if reader.rated_by(seqs):
+    if reader.memories.rated_by(seqs):
         return True
-    if not reader.merged():
+    if not reader.replica.merged():
         return False
-    replaced = reader.displaced_by(list(loss.fates))
+    replaced = reader.claims.displaced_by(list(loss.fates))
     if any(id_ not in loss.fates and loss.fates[by].supersedes != id_ for id_, by in replaced):
         return True
-    return reader.shelved_beside(seqs)
+    return reader.documents.brought_by_others(seqs)
 
 
 def _followers(reader: Reader, seqs: frozenset[int]) -> Iterator[int]:
     """Turns whose vectors were made with one of these. Imports come in any order, so any turn that was said after one
     of these, and before the next that was there already, may be among them."""
     for seq in sorted(seqs):
-        for turn in reader.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1)):
+        for turn in reader.turns.between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1)):
             for other in _all_after(reader, turn):
-                if other.seq not in seqs and reader.turn_before(other) == turn:
+                if other.seq not in seqs and reader.turns.before(other) == turn:
                     yield turn_number(other.seq, other.ordinal)
 
 
 def _all_after(reader: Reader, turn: Turn) -> Iterator[Turn]:
     """Those after it that came in after it, as long as they are near enough to be told together with it."""
     offset = 0
-    while found := reader.turns_after(turn, limit=_FOLLOWERS_PER_QUERY, offset=offset):
+    while found := reader.turns.after(turn, limit=_FOLLOWERS_PER_QUERY, offset=offset):
         for other in found:
             if abs(other.at - turn.at) >= PAUSE:
                 return
@@ -236,12 +237,12 @@ def erase(
 ) -> None:
     """What a forget at this position of the chain does, here or wherever it was recorded."""
     anew = needs_rebuild(writer, victims, loss)
-    writer.erase(victims, position=position, at=at, reason=reason, causes=causes)
+    writer.ledger.erase(victims, position=position, at=at, reason=reason, causes=causes)
     if anew:
         projection.replay(writer)
         return
-    surface(writer, writer.lines_from([id_ for _, id_ in victims]))
-    writer.embed_again(loss.followers)
+    surface(writer, writer.compaction.lines_from([id_ for _, id_ in victims]))
+    writer.vectors.reset_turns(loss.followers)
     _inherit(writer, loss)
     _untell(writer, loss.conversations)
 
@@ -250,7 +251,7 @@ def _along(reader: Reader, victims: Sequence[tuple[int, str]]) -> list[tuple[int
     """What goes with these, as far as it is there."""
     there = [id_ for seq, id_ in victims if seq]
     along = kin(reader, there) if there else {}
-    return reader.in_scope(ForgetScope(entries=tuple(along))) if along else []
+    return reader.ledger.in_scope(ForgetScope(entries=tuple(along))) if along else []
 
 
 def kin(reader: Reader, ids: Iterable[str]) -> dict[str, str]:
@@ -259,11 +260,13 @@ def kin(reader: Reader, ids: Iterable[str]) -> dict[str, str]:
     named = set(ids)
     under = {base_of(id_): id_ for id_ in named}
     along = {base: id_ for base, id_ in under.items() if base not in named}
-    along |= {it.id: under[it.base] for it in reader.variants(list(under)) if it.id not in named}
+    along |= {it.id: under[it.base] for it in reader.replica.variants(list(under)) if it.id not in named}
     sources = {model: id_ for id_ in (*named, *along) for model in models_of(id_)}
-    made = reader.known(list(sources))
+    made = reader.ledger.known(list(sources))
     along |= {id_: sources[id_] for id_ in made if id_ not in named}
-    return along | {it.id: sources[it.base] for it in reader.variants(list(made)) if it.id not in named}
+    return along | {
+        it.id: sources[it.base] for it in reader.replica.variants(list(made)) if it.id not in named
+    }
 
 
 def _replaced(fates: Mapping[str, Memory], heirs: Sequence[Evidence]) -> list[str]:
@@ -278,7 +281,7 @@ def _inherit(writer: Writer, loss: ForgetImpact) -> None:
     taken: dict[str, str] = {}
     for heir in loss.heirs:
         if heir.memory in taken:
-            writer.add_evidence(Evidence(taken[heir.memory], heir.own))
+            writer.claims.add_evidence(Evidence(taken[heir.memory], heir.own))
             continue
         fate = loss.fates[heir.memory]
         stands = msgspec.structs.replace(
@@ -288,25 +291,25 @@ def _inherit(writer: Writer, loss: ForgetImpact) -> None:
             superseded_by=fate.superseded_by,
             superseded_at=fate.superseded_at,
         )
-        writer.project(memories=[stands])
+        writer.memories.add([stands])
         taken[heir.memory] = heir.own.id
     for pair in loss.odds:
         left, right = (taken.get(id_, id_) for id_ in pair)
-        if writer.memory(left) is not None and writer.memory(right) is not None:
-            writer.contest(left, right)
+        if writer.memories.get(left) is not None and writer.memories.get(right) is not None:
+            writer.claims.contest(left, right)
 
 
 def _untell(writer: Writer, cut: Sequence[str]) -> None:
     """A conversation that lost a turn is told anew, as it is now: what was chosen to stand for it, and where its
     sittings part, was up to that turn, too. Of one that lost all of its turns not even the name is left."""
-    unheard = turn_number(writer.marks().derived + 1, 0)
+    unheard = turn_number(writer.state.marks().derived + 1, 0)
     for conversation in cut:
-        last = writer.last_turn_of(conversation, before=unheard)
-        writer.drop_episodes(conversation)
+        last = writer.turns.last_of(conversation, before=unheard)
+        writer.episodes.drop(conversation)
         if last is None:
-            writer.set_told(conversation)
+            writer.episodes.set_done(conversation)
         else:
-            writer.set_untold(OpenSitting(conversation, 0, ANEW))
+            writer.episodes.set_pending(OpenSitting(conversation, 0, ANEW))
 
 
 def _hidden_in(entry: Entry, scope: ForgetScope) -> bool:

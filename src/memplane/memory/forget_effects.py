@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from memplane.clock import to_instant
 from memplane.ledger.ids import derivation_id
 from memplane.ledger.payloads import ForgetEffects, ForgetPayload, decode
-from memplane.storage.base import Reader
 from memplane.storage.claims import Evidence
+from memplane.storage.store import Reader
 from memplane.types import Entry, Memory
 
 ADD, CONTEST, IGNORE, RETIRE, SUPERSEDE = "add", "contest", "ignore", "retire", "supersede"
@@ -29,17 +29,17 @@ def forget_effects(
     ended: dict[str, list[tuple[str, str, int]]] = {}
     for pair in odds:
         for id_, other_id in (pair, pair[::-1]):
-            other = reader.memory(other_id)
+            other = reader.memories.get(other_id)
             if id_ in gone and other_id not in gone and other is not None and other.seq > gone[id_].seq:
                 decided[other_id] = CONTEST
     for memory in gone.values():
-        new = None if memory.superseded_by in gone else reader.memory(memory.superseded_by or "")
+        new = None if memory.superseded_by in gone else reader.memories.get(memory.superseded_by or "")
         if new is not None and new.seq >= memory.seq and _by_filing(memory, new):
             decided[new.id] = RETIRE if new.superseded_by == new.id else SUPERSEDE
-    decided |= dict.fromkeys(reader.overruled(list(gone)), IGNORE)
+    decided |= dict.fromkeys(reader.claims.overruled(list(gone)), IGNORE)
     _replaced_and_purged(reader, gone, decided, ended)
-    for id_ in reader.replaced_by(list(gone)):
-        old = reader.memory(id_)
+    for id_ in reader.claims.replaced_by(list(gone)):
+        old = reader.memories.get(id_)
         if old is None or old.superseded_by is None or id_ in gone:
             continue
         by = gone[old.superseded_by]
@@ -60,7 +60,7 @@ def _replaced_and_purged(
     ended: dict[str, list[tuple[str, str, int]]],
 ) -> None:
     """As for those that are there still: a replay meets them again, before the purge."""
-    for lost in reader.purged_by(list(gone)):
+    for lost in reader.claims.purged_by(list(gone)):
         by = gone[lost.by]
         if by.derived and lost.at == to_instant(by.created_at):
             late = lost.seq > by.seq
@@ -82,7 +82,7 @@ def _place_of(reader: Reader, memory: Memory) -> str:
 def _recorded_at(reader: Reader, entry_id: str) -> str:
     """The entry at which the worker files what this one says."""
     recorded = derivation_id(entry_id)
-    return recorded if recorded in reader.known([recorded]) else entry_id
+    return recorded if recorded in reader.ledger.known([recorded]) else entry_id
 
 
 class ForgottenDecisions:

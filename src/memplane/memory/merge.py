@@ -19,8 +19,8 @@ from memplane.ledger.payloads import (
 )
 from memplane.memory import projection
 from memplane.memory.forget import erase, forget_impact, kin, needs_rebuild
-from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import ForgetScope
+from memplane.storage.store import Reader, Writer
 from memplane.types import Entry, NewEntry, Op, Variant
 
 # Bodies that came under the same id. On every replica the one that was recorded first has the id; the others are kept
@@ -58,8 +58,11 @@ def families(
     for draft in drafts:
         coming[original_id(draft.id, draft.body)].append(draft)
     there: defaultdict[str, list[Entry]] = defaultdict(list)
-    known = reader.entries_of(list(coming))
-    for entry in [*known, *reader.entries_of([it.id for it in reader.variants([it.id for it in known])])]:
+    known = reader.ledger.get_many(list(coming))
+    for entry in [
+        *known,
+        *reader.ledger.get_many([it.id for it in reader.replica.variants([it.id for it in known])]),
+    ]:
         there[base_of(entry.id) if entry.id not in coming else entry.id].append(entry)
     return {base: _family(base, came, there[base], same) for base, came in coming.items()}, set(coming)
 
@@ -169,14 +172,14 @@ class _Merge:
         self._writer = writer
         self._forgets = forgets
         self._same = same
-        self._before = writer.head()
+        self._before = writer.ledger.head()
 
     def run(self, drafts: Sequence[NewEntry], now: Instant) -> MergeResult:
         writer = self._writer
         gone = self._gone(drafts)
         lost = {draft.id: draft for draft in sorted(drafts, key=_order, reverse=True) if draft.id in gone}
         found, _ = families(writer, (draft for draft in drafts if draft.id not in gone), self._same)
-        there = {entry.id: entry for entry in writer.entries_of(list(lost))}
+        there = {entry.id: entry for entry in writer.ledger.get_many(list(lost))}
         # What a forgotten entry decided stays decided at its place: of several headers, the first has the id everywhere.
         later = {
             id_: self._free_id(entry)
@@ -194,12 +197,12 @@ class _Merge:
         for burial in burials:
             self._bury(burial, anew=anew)
         for before, after in renamed:
-            writer.rename(before, after)
+            writer.replica.rename(before, after)
         for variant in variants:
-            writer.note_variant(variant)
+            writer.replica.add_variant(variant)
         moved = self._derive_anew(fresh) if anew else self._append(fresh, now)
         if fresh or renamed:
-            writer.set_merged()
+            writer.replica.set_merged()
         return MergeResult(
             fresh=fresh,
             forgotten=len(lost),
@@ -213,7 +216,7 @@ class _Merge:
     def _free_id(self, entry: Entry) -> str:
         """What a header is kept under whose id an earlier one has; it may have come under that name before."""
         depth = 1
-        while self._writer.known([header_id(entry.id, entry.recorded, depth)]):
+        while self._writer.ledger.known([header_id(entry.id, entry.recorded, depth)]):
             depth += 1
         return header_id(entry.id, entry.recorded, depth)
 
@@ -224,7 +227,7 @@ class _Merge:
         named |= {base_of(id_) for id_ in named}
         because = {draft.id: _causes(draft) for draft in drafts if draft.op not in projection.RECORDS}
         asked = {id_ for causes in because.values() for id_ in causes}
-        stoned = self._writer.tombstoned(list(asked)) | (asked & named)
+        stoned = self._writer.ledger.tombstoned(list(asked)) | (asked & named)
         gone: dict[str, str] = {}
         for _ in range(2):  # what a model made of a variant goes with a variant that goes with its base
             for id_, causes in because.items():
@@ -239,7 +242,7 @@ class _Merge:
         """What each forget buries that is on record here or comes now, and the tombstones of those that are not."""
         positions = {draft.id: self._before.position + place for place, draft in enumerate(fresh, start=1)}
         coming = {draft.id: draft for draft in fresh if draft.op in _FORGETS and draft.body}
-        there = {entry.id: entry for entry in self._writer.entries_of(list(self._forgets))}
+        there = {entry.id: entry for entry in self._writer.ledger.get_many(list(self._forgets))}
         burials = []
         unrecorded: dict[str, dict[str, str]] = {}
         for forget_id, reasons in self._forgets.items():
@@ -247,8 +250,8 @@ class _Merge:
             if payload is None:
                 unrecorded[forget_id] = dict(reasons)
                 continue
-            position = positions.get(forget_id) or self._writer.positions([forget_id])[forget_id]
-            ids = self._buriable(set(reasons) - self._writer.buried(forget_id))
+            position = positions.get(forget_id) or self._writer.replica.positions([forget_id])[forget_id]
+            ids = self._buriable(set(reasons) - self._writer.replica.buried(forget_id))
             stones = [_NewTombstone(id_, position, payload.at, payload.reason) for id_ in sorted(ids)]
             burials.append(_AppliedForget(stones + self._along(stones), payload))
         along = {draft.id: gone[draft.id] for draft in fresh if draft.erased} | dict(renamed)
@@ -263,13 +266,15 @@ class _Merge:
 
     def _buriable(self, ids: set[str]) -> set[str]:
         """Without the records of what was decided, which nobody forgets."""
-        records = {entry.id for entry in self._writer.entries_of(list(ids)) if entry.op in projection.RECORDS}
+        records = {
+            entry.id for entry in self._writer.ledger.get_many(list(ids)) if entry.op in projection.RECORDS
+        }
         return ids - records
 
     def _along(self, stones: Sequence[_NewTombstone]) -> list[_NewTombstone]:
         by_id = {stone.id: stone for stone in stones}
         along = kin(self._writer, list(by_id))
-        before = self._writer.tombstoned(list(along))
+        before = self._writer.ledger.tombstoned(list(along))
         return [
             msgspec.structs.replace(_origin(by_id, along, cause), id=id_, cause=cause)
             for id_, cause in along.items()
@@ -280,7 +285,7 @@ class _Merge:
         """What goes with something that is forgotten, without a forget that names it."""
         stones = {stone.id: stone for burial in burials for stone in burial.stones}
         wanted = {id_: cause for id_, cause in along.items() if id_ not in stones}
-        before = self._writer.stones([*wanted, *wanted.values()])
+        before = self._writer.replica.tombstones([*wanted, *wanted.values()])
         implied = []
         for id_, cause in sorted(wanted.items(), key=lambda pair: pair[1] in wanted):
             if id_ not in before and cause != id_ and (cause in stones or cause in before):
@@ -294,7 +299,11 @@ class _Merge:
     ) -> bool:
         """Whether what is derived cannot just go on."""
         writer = self._writer
-        if renamed or not writer.ordered() or (fresh and not writer.sorts_last(*_order(fresh[0]))):
+        if (
+            renamed
+            or not writer.replica.ordered()
+            or (fresh and not writer.replica.sorts_last(*_order(fresh[0])))
+        ):
             return True
         if any(self._reads_again(draft) for draft in fresh):
             return True
@@ -307,8 +316,8 @@ class _Merge:
             return False
         record = decode_body(draft.op, draft.body)
         assert isinstance(record, DerivePayload)
-        seq = self._writer.known([record.entry]).get(record.entry)
-        return seq is not None and seq <= self._writer.marks().derived
+        seq = self._writer.ledger.known([record.entry]).get(record.entry)
+        return seq is not None and seq <= self._writer.state.marks().derived
 
     def _effect(self, burial: _AppliedForget) -> bool | None:
         """Whether a forget means the same here as where it was recorded; None if nobody else is concerned by it."""
@@ -323,7 +332,9 @@ class _Merge:
     def _victims(self, burial: _AppliedForget) -> list[tuple[int, str]]:
         ids = [stone.id for stone in burial.stones]
         there = (
-            {id_: seq for seq, id_ in self._writer.in_scope(ForgetScope(entries=tuple(ids)))} if ids else {}
+            {id_: seq for seq, id_ in self._writer.ledger.in_scope(ForgetScope(entries=tuple(ids)))}
+            if ids
+            else {}
         )
         return [(there.get(id_, 0), id_) for id_ in ids]
 
@@ -336,32 +347,32 @@ class _Merge:
             victims = [(seqs[stone.id], stone.id) for stone in stones]
             causes = {stone.id: stone.cause for stone in stones if stone.cause is not None}
             if anew:
-                self._writer.erase(victims, position=position, at=at, reason=reason, causes=causes)
+                self._writer.ledger.erase(victims, position=position, at=at, reason=reason, causes=causes)
             else:
                 loss = forget_impact(self._writer, victims)
                 erase(self._writer, victims, loss, position=position, at=at, reason=reason, causes=causes)
 
     def _append(self, fresh: Sequence[NewEntry], now: Instant) -> int:
         writer = self._writer
-        read_all = int(writer.note(projection.READ) or 0) >= self._before.seq
+        read_all = int(writer.state.note(projection.READ) or 0) >= self._before.seq
         projection.load(writer, fresh, now)
         if read_all:  # who recorded it had it read: no model is asked about it a second time
-            writer.set_note(projection.READ, str(writer.head().seq))
+            writer.state.set_note(projection.READ, str(writer.ledger.head().seq))
         for draft in fresh:
             if draft.op is Op.DISTIL and draft.body and not is_variant(draft.id):
                 record = decode_body(draft.op, draft.body)
                 assert isinstance(record, DistilPayload)
-                for seq in writer.known([record.entry]).values():
-                    writer.distil_again(seq)
+                for seq in writer.ledger.known([record.entry]).values():
+                    writer.documents.reset_distillation(seq)
         return 0
 
     def _derive_anew(self, fresh: Sequence[NewEntry]) -> int:
         writer = self._writer
-        moves = dict(writer.place(fresh))
+        moves = dict(writer.replica.place(fresh))
         for name in (projection.READ, projection.DISTILLED):
-            done = int(writer.note(name) or 0)
-            now = writer.head().seq if done >= self._before.seq else moves.get(done, done)
-            writer.set_note(name, str(now))
+            done = int(writer.state.note(name) or 0)
+            now = writer.ledger.head().seq if done >= self._before.seq else moves.get(done, done)
+            writer.state.set_note(name, str(now))
         projection.replay(writer)
         return len(moves)
 

@@ -32,9 +32,9 @@ from memplane.memory import digests
 from memplane.safety.fence import strip_injected
 from memplane.safety.injection import flags_of
 from memplane.safety.sanitize import clean
-from memplane.storage.base import Writer
-from memplane.storage.index import TURNS_PER_ENTRY_MAX
-from memplane.storage.library import PreparedDocument
+from memplane.storage.documents import PreparedDocument
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX
+from memplane.storage.store import Writer
 from memplane.types import Collection, Document, Entry, Kind, Memory, NewEntry, Op, State, Turn, within
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
@@ -60,10 +60,10 @@ DISTILLED = "distilled"
 def record(writer: Writer, draft: NewEntry, now: Instant, *, ready: PreparedDocument | None = None) -> Entry:
     """Append one entry and show it to the very next read, even while a bulk import has turns waiting: `catch_up` will
     meet this one again and leave it as it is. `ready` is what a document comes to, where that is known already."""
-    (entry,) = writer.append([draft], recorded=now)
+    (entry,) = writer.ledger.append([draft], recorded=now)
     apply(writer, entry, ready=ready)
-    if writer.cursor() == entry.seq - 1:
-        writer.set_cursor(entry.seq)
+    if writer.state.cursor() == entry.seq - 1:
+        writer.state.set_cursor(entry.seq)
     return entry
 
 
@@ -75,13 +75,13 @@ def load(writer: Writer, drafts: Sequence[NewEntry], now: Instant) -> None:
         if draft.op in _TURN_OPS:
             turns.append(draft)
             continue
-        writer.append(turns, recorded=now)
+        writer.ledger.append(turns, recorded=now)
         turns = []
-        (entry,) = writer.append([draft], recorded=now)
+        (entry,) = writer.ledger.append([draft], recorded=now)
         _apply_if_readable(writer, entry, together=True)
-        if writer.cursor() == entry.seq - 1:
-            writer.set_cursor(entry.seq)
-    writer.append(turns, recorded=now)
+        if writer.state.cursor() == entry.seq - 1:
+            writer.state.set_cursor(entry.seq)
+    writer.ledger.append(turns, recorded=now)
 
 
 def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
@@ -89,25 +89,25 @@ def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
 
     Only turns are ever left behind, and they commute with everything else: what else came in was applied at once.
     """
-    entries = writer.entries(after=writer.cursor(), limit=limit)
+    entries = writer.ledger.entries(after=writer.state.cursor(), limit=limit)
     for entry in entries:
         if entry.op in _TURN_OPS:
             _apply_if_readable(writer, entry)
     if entries:
-        writer.set_cursor(entries[-1].seq)
-    return writer.head().seq - writer.cursor()
+        writer.state.set_cursor(entries[-1].seq)
+    return writer.ledger.head().seq - writer.state.cursor()
 
 
 def replay(writer: Writer, progress: Callable[[int], None] = lambda _: None) -> int:
     """Drop everything derived and derive it again; returns how many entries were read."""
-    writer.clear_projection()
-    writer.set_note(UNREADABLE, "0")
+    writer.state.clear_projection()
+    writer.state.set_note(UNREADABLE, "0")
     seq = 0
-    while entries := writer.entries(after=seq, limit=_CHUNK):
+    while entries := writer.ledger.entries(after=seq, limit=_CHUNK):
         for entry in entries:
             _apply_if_readable(writer, entry)
         seq = entries[-1].seq
-        writer.set_cursor(seq)
+        writer.state.set_cursor(seq)
         progress(seq)
     return seq
 
@@ -118,8 +118,8 @@ def _apply_if_readable(writer: Writer, entry: Entry, *, together: bool = False) 
     try:
         apply(writer, entry, together=together)
     except (MemplaneError, ValueError, TypeError, OverflowError, RecursionError):
-        writer.hide(entry.seq)
-        writer.set_note(UNREADABLE, str(int(writer.note(UNREADABLE) or 0) + 1))
+        writer.ledger.hide(entry.seq)
+        writer.state.set_note(UNREADABLE, str(int(writer.state.note(UNREADABLE) or 0) + 1))
 
 
 def apply(
@@ -129,9 +129,9 @@ def apply(
     if entry.ref is not None:
         # Done even when the body is erased: what a forgotten memory replaced stays replaced.
         if entry.op in _LIBRARY_OPS:
-            writer.unshelve(entry.ref)
+            writer.documents.remove(entry.ref)
         elif not (together and _is_derived(writer, entry.ref)):
-            writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
+            writer.memories.supersede(entry.ref, by=entry.id, at=entry.recorded)
     if entry.body:
         _apply_body(writer, entry, ready)
         if entry.op is Op.STORE and entry.ref is not None:
@@ -143,18 +143,18 @@ def apply(
 def _contest(writer: Writer, new: str, replaced: str) -> None:
     """Whoever replaces a memory knows what it says now. Where two replaced the same one, neither knew of the other: both
     are kept, and are at odds."""
-    rivals = writer.replacements(replaced)
+    rivals = writer.ledger.replacements(replaced)
     for rival in rivals[: rivals.index(new)]:
-        heir = writer.heirs((rival,)).get(rival, rival)
-        found = writer.memory(heir)
+        heir = writer.memories.successors((rival,)).get(rival, rival)
+        found = writer.memories.get(heir)
         if found is not None and heir != new and found.state in _LIVE:
-            writer.contest(heir, new)
+            writer.claims.contest(heir, new)
 
 
 def _is_derived(writer: Writer, memory_id: str) -> bool:
     """What was read out of turns is replaced when the worker comes to it: what was said before is weighed against it
     first, as it was where that was recorded."""
-    memory = writer.memory(memory_id)
+    memory = writer.memories.get(memory_id)
     return memory is not None and memory.derived
 
 
@@ -175,21 +175,21 @@ def _resolve_stored(writer: Writer, resolved: Payload) -> None:
     assert isinstance(resolved, ResolvePayload)
     winners = set(_replaced_before(writer, resolved.winner))
     for loser in resolved.losers:
-        memory = writer.memory(loser)
+        memory = writer.memories.get(loser)
         if memory is None or memory.derived or memory.key is not None:
             continue
         if not winners.isdisjoint(_replaced_before(writer, loser)):
-            writer.supersede(loser, by=resolved.winner, at=resolved.at)
+            writer.memories.supersede(loser, by=resolved.winner, at=resolved.at)
 
 
 def _replaced_before(writer: Writer, entry_id: str) -> Iterator[str]:
     """What it replaced, what that did, and so on."""
-    entry = writer.entry(entry_id)
+    entry = writer.ledger.get(entry_id)
     for _ in range(_CHAIN_MAX):
         if entry is None or entry.ref is None:
             return
         yield entry.ref
-        entry = writer.entry(entry.ref)
+        entry = writer.ledger.get(entry.ref)
 
 
 def _repeats(writer: Writer, entry: Entry) -> bool:
@@ -199,13 +199,13 @@ def _repeats(writer: Writer, entry: Entry) -> bool:
     base = original_id(entry.id, entry.body)
     if base == entry.id or entry.id != variant_id(base, entry.body):
         return base != entry.id
-    first = writer.entry(base)
+    first = writer.ledger.get(base)
     return first is not None and first.body == entry.body
 
 
 def _apply_body(writer: Writer, entry: Entry, ready: PreparedDocument | None) -> None:
     if _repeats(writer, entry):
-        writer.hide(entry.seq)
+        writer.ledger.hide(entry.seq)
         return
     if entry.op is Op.HISTORY:
         _project_turns(writer, entry, _history_turns(entry))
@@ -215,12 +215,12 @@ def _apply_body(writer: Writer, entry: Entry, ready: PreparedDocument | None) ->
             _note_about(writer, entry, said)
             _project_turns(writer, entry, _turns(entry, said))
         case StorePayload() as stored:
-            writer.project(memories=[_stored(entry, stored)])
+            writer.memories.add([_stored(entry, stored)])
         case PutPayload() as put:
             _free(writer, put.key, entry)
-            writer.project(memories=[_put(entry, put)])
+            writer.memories.add([_put(entry, put)])
         case PurgePayload(before=before):
-            writer.purge_superseded(before=before)
+            writer.memories.purge_superseded(before=before)
         case DocumentPayload() as uploaded:
             _shelve(writer, entry, uploaded, ready)
         case CollectPayload() as collected:
@@ -261,16 +261,20 @@ def _apply_kept(
 def _rule(writer: Writer, ruled: ReleasePayload | PinPayload) -> None:
     """What was ruled last holds. It says nothing about whether the memory is there: that may be derived later."""
     if isinstance(ruled, ReleasePayload):
-        writer.rule(ruled.id, msgspec.structs.replace(writer.ruling(ruled.id), released=True))
+        writer.review.decide(
+            ruled.id, msgspec.structs.replace(writer.review.decision(ruled.id), released=True)
+        )
     else:
-        writer.rule(ruled.memory, msgspec.structs.replace(writer.ruling(ruled.memory), pinned=ruled.pinned))
+        writer.review.decide(
+            ruled.memory, msgspec.structs.replace(writer.review.decision(ruled.memory), pinned=ruled.pinned)
+        )
 
 
 def _free(writer: Writer, key: str, entry: Entry) -> None:
     """A key has one live value. Who put it may have known of no other: then another replica did."""
-    holder = writer.holder(key)
+    holder = writer.memories.holder(key)
     if holder is not None:
-        writer.supersede(holder.id, by=entry.id, at=entry.recorded)
+        writer.memories.supersede(holder.id, by=entry.id, at=entry.recorded)
 
 
 def _note_about(
@@ -278,7 +282,7 @@ def _note_about(
 ) -> None:
     """What is about a document goes with it."""
     if payload.document is not None:
-        writer.note_upload(
+        writer.documents.note_upload(
             entry.seq, document=payload.document, collection=None, project=payload.project, at=payload.at
         )
 
@@ -286,7 +290,7 @@ def _note_about(
 def _shelve(writer: Writer, entry: Entry, uploaded: DocumentPayload, ready: PreparedDocument | None) -> None:
     _note_about(writer, entry, uploaded)
     made = prepare_document(entry.id, uploaded) if ready is None else ready
-    writer.shelve(document_of(entry, uploaded, made), made)
+    writer.documents.add(document_of(entry, uploaded, made), made)
 
 
 def document_of(entry: Entry, uploaded: DocumentPayload, made: PreparedDocument) -> Document:
@@ -311,9 +315,11 @@ def document_of(entry: Entry, uploaded: DocumentPayload, made: PreparedDocument)
 
 def _collect(writer: Writer, entry: Entry, collected: CollectPayload) -> None:
     id_, document, at = collected.collection, collected.document, collected.at
-    writer.note_upload(entry.seq, document=document, collection=id_, project=collected.project, at=at)
+    writer.documents.note_upload(
+        entry.seq, document=document, collection=id_, project=collected.project, at=at
+    )
     if collected.action == "create":
-        if writer.collection(id_) is not None:
+        if writer.documents.collection(id_) is not None:
             return  # another replica made it, too: what either puts into it is in it
         made = Collection(
             id=id_,
@@ -323,16 +329,16 @@ def _collect(writer: Writer, entry: Entry, collected: CollectPayload) -> None:
             ordered=collected.ordered,
             created_at=to_datetime(at),
         )
-        writer.add_collection(made, seq=entry.seq)
+        writer.documents.add_collection(made, seq=entry.seq)
     elif collected.action == "add" and document is not None:
-        writer.add_member(id_, document, position=collected.position, seq=entry.seq, at=at)
+        writer.documents.add_member(id_, document, position=collected.position, seq=entry.seq, at=at)
 
 
 def _project_turns(writer: Writer, entry: Entry, turns: list[Turn]) -> None:
     if turns:
-        writer.project(turns=turns)
+        writer.turns.add(turns)
     else:
-        writer.hide(entry.seq)
+        writer.ledger.hide(entry.seq)
 
 
 def _turns(entry: Entry, said: TurnPayload) -> list[Turn]:

@@ -22,9 +22,9 @@ from memplane.memory import projection
 from memplane.memory.forget import forget
 from memplane.safety.redact import redact
 from memplane.safety.sanitize import has_expired
-from memplane.storage.base import Writer
-from memplane.storage.directory import Directory, ResourceKind
+from memplane.storage.catalog.directory import Directory, ResourceKind
 from memplane.storage.filter import ForgetScope
+from memplane.storage.store import Writer
 from memplane.types import Caller, Entry, Memory, NewEntry, Op, Receipt
 
 
@@ -64,18 +64,18 @@ class Recorder(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Memory:
         """Append a keyed fact that replaces the live value of its key."""
         # An expired value that was not swept yet still occupies the key, but does not pass on when it was created.
-        before = writer.holder(fact.key)
+        before = writer.memories.holder(fact.key)
         if before is not None and not has_expired(before, now):
             category = before.category if keep_category and before.category else fact.category
             fact = msgspec.structs.replace(fact, created=to_instant(before.created_at), category=category)
         ref = None if before is None else before.id
         entry = self.record(writer, new_id(op.value, now), op, fact, ref, now=now)
-        return present(writer.memory(entry.id))
+        return present(writer.memories.get(entry.id))
 
     def forget(self, writer: Writer, scope: ForgetScope, *, reason: str, op: Op = Op.FORGET) -> Receipt:
         """Erase what is in scope, within the limits of the caller's session."""
         limited = self.caller.session and op is Op.FORGET
-        if limited and writer.usage(self.caller.session).deletes >= self.settings.session_deletes_max:
+        if limited and writer.ledger.usage(self.caller.session).deletes >= self.settings.session_deletes_max:
             raise LimitReached("delete", self.settings.session_deletes_max)
         while projection.catch_up(writer):  # what a bulk import left behind is in scope too
             pass

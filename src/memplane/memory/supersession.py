@@ -2,7 +2,7 @@
 chain, so two writers at once never leave two current answers, and a new id cannot close a circle."""
 
 from memplane.errors import InvalidRequest, NotFound
-from memplane.storage.base import Reader
+from memplane.storage.store import Reader
 from memplane.types import Memory
 
 _CHAIN_MAX = 10_000
@@ -12,7 +12,7 @@ _EARLIER_MAX = 100
 
 def head_of(reader: Reader, memory_id: str) -> str:
     """The id to supersede: the given memory's newest successor that is still there."""
-    memory = reader.memory(memory_id)
+    memory = reader.memories.get(memory_id)
     if memory is None:
         raise NotFound("memory", memory_id)
     for _ in range(_CHAIN_MAX):
@@ -28,7 +28,7 @@ def head_of(reader: Reader, memory_id: str) -> str:
 
 def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
     """The memory and everything that replaced it, oldest first; empty if there is none."""
-    memory = reader.memory(memory_id)
+    memory = reader.memories.get(memory_id)
     chain: list[Memory] = []
     while memory is not None and len(chain) < _CHAIN_MAX:
         chain.append(memory)
@@ -53,10 +53,12 @@ def lineage_of(reader: Reader, memory_id: str) -> list[Memory]:
 
 def predecessors(reader: Reader, memory: Memory) -> list[Memory]:
     """What it took the place of; of a link that is forgotten, what that one took the place of."""
-    found = reader.predecessors(memory.id, limit=_EARLIER_MAX)
+    found = reader.memories.predecessors(memory.id, limit=_EARLIER_MAX)
     if memory.supersedes is not None and all(each.id != memory.supersedes for each in found):
-        named = reader.memory(memory.supersedes)
-        found += reader.predecessors(memory.supersedes, limit=_EARLIER_MAX) if named is None else [named]
+        named = reader.memories.get(memory.supersedes)
+        found += (
+            reader.memories.predecessors(memory.supersedes, limit=_EARLIER_MAX) if named is None else [named]
+        )
     return found
 
 
@@ -66,8 +68,8 @@ def successor(reader: Reader, memory: Memory) -> Memory | None:
     for _ in range(_CHAIN_MAX):
         if id_ is None:
             break
-        following = reader.memory(id_)
+        following = reader.memories.get(id_)
         if following is not None:
             return following
-        id_ = reader.replacement(id_)
+        id_ = reader.ledger.replacement(id_)
     return None

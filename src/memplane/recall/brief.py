@@ -10,8 +10,8 @@ from memplane.memory.paths import is_path
 from memplane.safety.fence import BRIEF_INTRODUCTION, BRIEF_TITLE, defang
 from memplane.safety.redact import redact
 from memplane.safety.sanitize import one_line, shortened, with_flags
-from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience
+from memplane.storage.store import Reader
 from memplane.types import Caller, Kind, Memory, State
 
 _WARNING = (
@@ -64,7 +64,7 @@ def make_brief(reader: Reader, settings: Settings, now: Instant, audience: Audie
     """Quarantined memories are excluded, including those stored before flagging existed."""
     entries: list[BriefEntry] = []
     chars = 0
-    for memory in reader.brief(now=now, limit=settings.brief_entries_max, audience=audience):
+    for memory in reader.memories.brief(now=now, limit=settings.brief_entries_max, audience=audience):
         if with_flags(memory).quarantined:
             continue
         entry = _entry(memory, now)
@@ -78,7 +78,7 @@ def make_brief(reader: Reader, settings: Settings, now: Instant, audience: Audie
     return Brief(
         entries=tuple(entries),
         generated_at=to_datetime(now),
-        entry_count=reader.memory_count(),
+        entry_count=reader.memories.count(),
         brief_count=len(entries),
     )
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from memplane.clock import Instant
 from memplane.recall.result import Recall, RecallHit
 from memplane.safety.sanitize import has_expired, sanitized_turn, with_flags
-from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
-from memplane.storage.index import turn_number
+from memplane.storage.numbers import turn_number
+from memplane.storage.store import Reader
 from memplane.types import Memory, Role, State, Tier, Turn
 
 _OUT_OF_SCOPE = "It is limited to {place}, and is returned only there."
@@ -21,9 +21,9 @@ def why_not(
         return "It is told."
     if any(turn.entry_id == expected for turn in told.conversation_history):
         return "It is returned as part of the current conversation."
-    if reader.tombstoned([expected]):
+    if reader.ledger.tombstoned([expected]):
         return "It was forgotten; forgotten memories are never returned."
-    memory = reader.memory(expected)
+    memory = reader.memories.get(expected)
     if memory is not None:
         if not audience.hears(memory.within):
             return _OUT_OF_SCOPE.format(place=_place_of(memory.within))
@@ -37,7 +37,7 @@ def _place_of(within: str | None) -> str:
 
 
 def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall, audience: Audience) -> str:
-    entry = reader.entry(expected)
+    entry = reader.ledger.get(expected)
     if entry is None:
         return "Nothing with this id was ever stored in this space."
     instead = next(
@@ -45,7 +45,7 @@ def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall, 
     )
     if instead is not None:
         return f"The memory derived from it, {instead}, is returned instead."
-    turns = reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq + 1, 0) - 1)
+    turns = reader.turns.between(turn_number(entry.seq, 0), turn_number(entry.seq + 1, 0) - 1)
     if not turns:
         return "Nothing of it can be recalled: it is empty after secrets and injected memory are removed."
     return _why_not_turns(turns, audience) or _place(expected, told, ranked, "turns")

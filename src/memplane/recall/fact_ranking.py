@@ -16,8 +16,8 @@ from memplane.recall.memory_index import SimilarMemory
 from memplane.recall.query import QueryAnalysis
 from memplane.recall.query_context import PreparedQuery
 from memplane.safety.sanitize import with_flags
-from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
+from memplane.storage.store import Reader
 from memplane.types import Kind, Memory, State, Tier
 
 _PER_CHANNEL = 12
@@ -95,11 +95,13 @@ def gather_facts(reader: Reader, asking: PreparedQuery, predicates: Sequence[str
     where, relevance = asking.where, asking.relevance
     found = FactCandidates(
         predicates=predicates,
-        of_predicates=reader.claimed(predicates, where, limit=_PER_PREDICATE) if predicates else [],
-        worded=reader.match_memories(_rarest(asking), _ever(where), limit=_PER_CHANNEL),
+        of_predicates=reader.memories.with_predicates(predicates, where, limit=_PER_PREDICATE)
+        if predicates
+        else [],
+        worded=reader.memories.match(_rarest(asking), _ever(where), limit=_PER_CHANNEL),
         told=_selected(reader, asking.asked, where),
-        hot=reader.hot(where, limit=_HOT_MAX),
-        newest=[] if asking.question.words else reader.memories(where, limit=_PER_CHANNEL),
+        hot=reader.memories.hot(where, limit=_HOT_MAX),
+        newest=[] if asking.question.words else reader.memories.find(where, limit=_PER_CHANNEL),
         relevance=relevance,
     )
     if asking.question.words:
@@ -121,7 +123,7 @@ def facts_apart(
         known = [fact for fact in known if fact not in suspects]
     if limit and asking.question.words and asking.flagged_count:
         flagged = msgspec.structs.replace(asking.where, quarantined=True)
-        found = reader.match_memories(_rarest(asking), flagged, limit=_PER_CHANNEL)
+        found = reader.memories.match(_rarest(asking), flagged, limit=_PER_CHANNEL)
         suspects += [_suspect(memory, rank, gathered) for rank, memory in enumerate(found, start=1)]
     return known, suspects
 
@@ -237,12 +239,11 @@ def _near_and_heirs(
     maybe_gone = [] if where.include_superseded else list(dict.fromkeys([*ids, *gone]))
 
     def found(store: Reader) -> list[Memory]:
-        return store.memories_of(ids, _ever(where)) if ids else []
+        return store.memories.get_many(ids, _ever(where)) if ids else []
 
     def ends(store: Reader) -> Mapping[str, str]:
-        return store.heirs(maybe_gone) if maybe_gone else {}
+        return store.memories.successors(maybe_gone) if maybe_gone else {}
 
-    reader.ahead(found, ends)
     return sorted(found(reader), key=lambda memory: -meaning[memory.id]), ends(reader)
 
 
@@ -257,7 +258,7 @@ def _heirs(
             replaced.setdefault(end, gone[start])
     if not replaced:
         return []
-    return [(memory, replaced[memory.id]) for memory in reader.memories_of(list(replaced), where)]
+    return [(memory, replaced[memory.id]) for memory in reader.memories.get_many(list(replaced), where)]
 
 
 def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: Relevance) -> float:
@@ -281,7 +282,7 @@ def _rarest(asking: PreparedQuery) -> list[str]:
 def _selected(reader: Reader, asked: QueryAnalysis, where: Filter) -> list[Memory]:
     found: dict[str, Memory] = {}
     for begin, until in asked.ranges:
-        for memory in reader.told_between(begin, until, where, limit=_PER_CHANNEL):
+        for memory in reader.memories.about_time(begin, until, where, limit=_PER_CHANNEL):
             found.setdefault(memory.id, memory)
     return list(found.values())
 

@@ -16,9 +16,10 @@ from memplane.models.vectors import DEVIATION_MIN, Floats, Ints, Usual, VectorTa
 from memplane.recall.fusion import SESSION_PASSAGE_SHARE, best_of_session, rarity, word_scores
 from memplane.recall.turn_embedding import ROLES
 from memplane.recall.turn_index import WINDOW_TURNS, TurnColumns, TurnColumnsBuilder
-from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
-from memplane.storage.index import Marks, VectorSearch, WordHolders
+from memplane.storage.state import Marks
+from memplane.storage.store import Reader
+from memplane.storage.vectors import VectorSearch, WordHolders
 from memplane.types import PAUSE
 
 _NEAR = 60
@@ -73,7 +74,7 @@ class LargeIndex:
         self, reader: Reader, search: VectorSearch, model: int, waiting: Mapping[int, Mapping[str, int]]
     ) -> LargeTurns:
         with self._lock:
-            marks = reader.marks()
+            marks = reader.state.marks()
             if self._sample is None or _outgrown(self._sampled, marks):
                 self._sample, self._sampled = _sampled(reader, search, model), marks
                 self._marks = None
@@ -86,10 +87,10 @@ class LargeIndex:
     def usual_nearness(self, reader: Reader, search: VectorSearch, model: int, query: Vector) -> Usual:
         """Mean and deviation of the similarity of memories."""
         with self._lock:
-            marks = reader.marks()
+            marks = reader.state.marks()
             state = (marks.generation, marks.memory_stamp.bit_length())
             if self._memories is None or self._memories[0] != state:
-                found = reader.memory_vectors_of(model, search.some_memories(limit=_MEMORIES))
+                found = reader.vectors.memories_of(model, search.some_memories(limit=_MEMORIES))
                 none = np.zeros((0, len(query)), np.float32)
                 self._memories = (state, unpacked(list(found.values())) if found else none)
             vectors = self._memories[1]
@@ -110,7 +111,7 @@ def _sampled(reader: Reader, search: VectorSearch, model: int) -> Sample:
     columns = TurnColumnsBuilder()
     for head, _ in search.turns(None, limit=0, also=numbers, audience=None):
         columns.add(head)
-    packed = reader.turn_vectors_at(model, numbers)
+    packed = reader.vectors.turns_at(model, numbers)
     turns = TurnColumns(columns, VectorTable(1))
     there = np.array([int(n) in packed for n in turns.n], np.bool_)
     vectors = (

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from memplane.models.embedding import Vector
 from memplane.models.vectors import VectorTable, dots, unpacked
 from memplane.recall.large_spaces import LargeIndex
-from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience
-from memplane.storage.index import Marks, MemoryVector, VectorSearch
+from memplane.storage.state import Marks
+from memplane.storage.store import Reader
+from memplane.storage.vectors import MemoryVector, VectorSearch
 
 _LOAD = 10_000
 _SCANNED_PER_RESULT = 8
@@ -52,7 +53,7 @@ class MemoryIndex:
     def ask_first(self, reader: Reader) -> None:
         """What a refresh begins with: see `Reader.ahead`."""
         with self._lock:
-            if reader.marks().goes_on(self._marks):
+            if reader.state.marks().goes_on(self._marks):
                 self._stamped(reader)
 
     def refresh(self, reader: Reader) -> None:
@@ -64,7 +65,7 @@ class MemoryIndex:
         self, reader: Reader, model: int, query: Vector, limit: int, audience: Audience | None = EVERYWHERE
     ) -> list[SimilarMemory]:
         """The nearest memories within this audience's scope, nearest first."""
-        search = reader.vector_search(model)
+        search = reader.vectors.search(model)
         if search is not None:
             return self._searched(reader, search, model, query, limit, audience)
         with self._lock:
@@ -81,7 +82,7 @@ class MemoryIndex:
             if kept is not None:
                 scores = kept.astype(np.float64)
             else:
-                packed = reader.memory_vectors_of(model, [ids[place] for place in places])
+                packed = reader.vectors.memories_of(model, [ids[place] for place in places])
                 places = np.array([place for place in places if ids[place] in packed], np.int64)
                 scores = dots(unpacked([packed[ids[place]] for place in places]), query).astype(np.float64)
             there = np.isfinite(scores)
@@ -121,7 +122,7 @@ class MemoryIndex:
         return np.fromiter((audience.hears(within) for within in self._within), np.bool_, len(self._within))
 
     def _refresh(self, reader: Reader) -> None:
-        marks = reader.marks()
+        marks = reader.state.marks()
         if marks.begins_anew(self._marks):
             self._forget_all()
         elif not marks.goes_on(self._marks):
@@ -147,5 +148,5 @@ class MemoryIndex:
         self._marks = marks
 
     def _stamped(self, reader: Reader) -> list[tuple[int, MemoryVector]]:
-        model = reader.model(*self._model)
-        return [] if model is None else reader.memory_vectors(model, after=self._stamp, limit=_LOAD)
+        model = reader.vectors.model(*self._model)
+        return [] if model is None else reader.vectors.memories(model, after=self._stamp, limit=_LOAD)

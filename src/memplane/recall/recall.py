@@ -31,10 +31,11 @@ from memplane.recall.turn_embedding import NEARNESS_MIN
 from memplane.recall.turn_index import EMPTY, TurnColumns, TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders, rank_turns
 from memplane.safety.sanitize import sanitized_turn
-from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
-from memplane.storage.index import turn_number
-from memplane.storage.rulings import APART_MAX, FLAGGED_MAX
+from memplane.storage.numbers import turn_number
+from memplane.storage.review import QUARANTINED_TURNS_MAX
+from memplane.storage.status import FLAGGED_MAX
+from memplane.storage.store import Reader
 from memplane.types import Role, Turn
 
 _NEAR_MEMORIES = 60
@@ -191,8 +192,8 @@ def _begin(
         turns=turns,
         held=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
         nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
-        apart=reader.quarantined_turns(limit=APART_MAX),
-        flagged_count=reader.flagged_size(limit=FLAGGED_MAX),
+        apart=reader.review.quarantined_turns(limit=QUARANTINED_TURNS_MAX),
+        flagged_count=reader.review.flagged_count(limit=FLAGGED_MAX),
         where=where,
         large=large,
         large_words=None
@@ -203,12 +204,7 @@ def _begin(
 
 
 def _refreshed(reader: Reader, tools: RecallServices) -> TurnColumns:
-    reader.marks()  # the remaining lookups depend on these
-    reader.ahead(
-        tools.turn_index.ask_first,
-        tools.memory_index.ask_first,
-        lambda listener: listener.quarantined_turns(limit=APART_MAX),
-    )
+    reader.state.marks()  # the remaining lookups depend on these
     tools.memory_index.refresh(reader)
     return tools.turn_index.refresh(reader)
 
@@ -216,8 +212,8 @@ def _refreshed(reader: Reader, tools: RecallServices) -> TurnColumns:
 def _large(reader: Reader, tools: RecallServices) -> LargeTurns | None:
     """The handle of a large space, where the store searches vectors itself and nothing is loaded."""
     embedder = tools.questions.embedder
-    model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
-    search = None if model is None else reader.vector_search(model)
+    model = None if embedder is None else reader.vectors.model(embedder.model_id, embedder.dimension)
+    search = None if model is None else reader.vectors.search(model)
     if model is None or search is None:
         return None
     return tools.memory_index.large.refresh(reader, search, model, tools.turn_index.waiting(reader))
@@ -237,7 +233,6 @@ def _candidates(
         recent = _recent_turns(store, request.conversation, settings, asking.where)
         return recent, gather_facts(store, asking, routing.predicates), lags(store)
 
-    reader.ahead(found)
     return found(reader)
 
 
@@ -245,13 +240,15 @@ def _with_vector(
     reader: Reader, asking: PreparedQuery, vector: Vector | None, tools: RecallServices
 ) -> PreparedQuery:
     embedder = tools.questions.embedder
-    model = None if embedder is None else reader.model(embedder.model_id, embedder.dimension)
+    model = None if embedder is None else reader.vectors.model(embedder.model_id, embedder.dimension)
     if vector is None or model is None:
         return msgspec.structs.replace(asking, query=vector, model=model)
     wanted = _NEAR_MEMORIES + asking.flagged_count
     near = tools.memory_index.nearest(reader, model, vector, wanted, asking.where.audience)
     kept = (
-        reader.quarantined_among([memory.id for memory in near]) if asking.flagged_count else frozenset[str]()
+        reader.review.quarantined_among([memory.id for memory in near])
+        if asking.flagged_count
+        else frozenset[str]()
     )
     near = [memory for memory in near if memory.id not in kept][:_NEAR_MEMORIES]
     return msgspec.structs.replace(asking, query=vector, model=model, near=near)
@@ -314,7 +311,7 @@ def _turns_apart(
     suspects = [ranked for ranked in said if ranked not in clean]  # stored before flagging existed
     if limit and asking.apart and asking.question.words:
         flagged = msgspec.structs.replace(asking.where, quarantined=True)
-        found = reader.match_turns(asking.question.words, flagged, limit=limit)
+        found = reader.turns.match(asking.question.words, flagged, limit=limit)
         suspects += [_by_words(turn, rank, asking) for rank, turn in enumerate(found, start=1)]
     return clean, suspects
 
@@ -335,7 +332,7 @@ def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, 
     if conversation is None:
         return []
     here, wanted = msgspec.structs.replace(where, conversation=conversation), settings.recall_turns_max
-    newest = reader.turns(here, limit=wanted * _SYSTEM_TURNS_SPARE)
+    newest = reader.turns.find(here, limit=wanted * _SYSTEM_TURNS_SPARE)
     found = [turn for turn in newest if turn.role != Role.SYSTEM][:wanted]
     return [sanitized_turn(_cut(turn)) for turn in reversed(found)]
 
@@ -351,8 +348,8 @@ def _unsettled(
     reader: Reader, request: RecallRequest, where: Filter, leave_out: Sequence[int]
 ) -> list[RankedTurn]:
     """Turns that arrive during an import are not ranked yet; find them by keyword."""
-    cursor = reader.cursor()
-    if not request.limits.turns or reader.head().seq == cursor:
+    cursor = reader.state.cursor()
+    if not request.limits.turns or reader.ledger.head().seq == cursor:
         return []
     asked = SearchRequest(query=request.query, memories=False, limit=LIMIT_MAX, audience=request.audience)
     hits = search(reader, asked, where.now)

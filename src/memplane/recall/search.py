@@ -8,8 +8,8 @@ import msgspec
 from memplane.clock import Instant
 from memplane.extract.relevance import STOP_WORDS, Question, Relevance
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
-from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
+from memplane.storage.store import Reader
 from memplane.storage.words import begun, words_of
 from memplane.types import Kind, Memory, Turn
 
@@ -73,9 +73,9 @@ def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
         hits = _hits(_newest(reader, request, where), None) if not request.query.strip() else []
         hits.sort(key=lambda hit: (hit.at, _place(hit)), reverse=True)
     else:
-        frequencies = reader.frequencies(list(question.stems.values()))
+        frequencies = reader.words.frequencies(list(question.stems.values()))
         typed = _typed(request, question)
-        relevance = Relevance(question, frequencies, reader.corpus_size(), begun=typed)
+        relevance = Relevance(question, frequencies, reader.words.corpus_size(), begun=typed)
         rare = [word for word in question.words if frequencies[question.stems[word]] <= _COMMON]
         found = _matching(reader, request, where, rare or question.words, newest=not rare)
         hits = _hits(found, relevance)
@@ -112,8 +112,8 @@ def _includes_turns(request: SearchRequest) -> bool:
 
 
 def _newest(reader: Reader, request: SearchRequest, where: Filter) -> tuple[Sequence[Memory], Sequence[Turn]]:
-    memories = reader.memories(where, limit=request.limit) if request.memories else []
-    turns = reader.turns(where, limit=request.limit) if _includes_turns(request) else []
+    memories = reader.memories.find(where, limit=request.limit) if request.memories else []
+    turns = reader.turns.find(where, limit=request.limit) if _includes_turns(request) else []
     return memories, turns
 
 
@@ -121,8 +121,8 @@ def _matching(
     reader: Reader, request: SearchRequest, where: Filter, words: Sequence[str], *, newest: bool
 ) -> tuple[Sequence[Memory], Sequence[Turn]]:
     wanted = _CANDIDATES_NEWEST if newest else max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
-    memories = reader.match_memories(words, where, limit=wanted, newest=newest) if request.memories else []
-    turns = reader.match_turns(words, where, limit=wanted, newest=newest) if _includes_turns(request) else []
+    memories = reader.memories.match(words, where, limit=wanted, newest=newest) if request.memories else []
+    turns = reader.turns.match(words, where, limit=wanted, newest=newest) if _includes_turns(request) else []
     return memories, turns
 
 
@@ -138,11 +138,11 @@ def _beginning(reader: Reader, request: SearchRequest, where: Filter, word: str)
     """The newest memories that may contain a word beginning with this one. The index holds stems, which are shorter
     than words, so a stem may be a prefix of what was typed."""
     wanted = max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
-    newest = reader.match_memories([begun(word)], where, limit=wanted, newest=True)
+    newest = reader.memories.match([begun(word)], where, limit=wanted, newest=True)
     found = {memory.id: memory for memory in newest}
     shorter = [word[:end] for end in range(max(_STEM_CHARS_MIN, len(word) - _ENDING_CHARS), len(word))]
     if stems := [stem for stem in shorter if stem not in STOP_WORDS]:
-        for memory in reader.match_memories(stems, where, limit=wanted, newest=True):
+        for memory in reader.memories.match(stems, where, limit=wanted, newest=True):
             found.setdefault(memory.id, memory)
     return list(found.values())
 

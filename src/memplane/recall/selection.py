@@ -12,8 +12,8 @@ from memplane.recall.request import RecallRequest
 from memplane.recall.result import Conflict, RecallHit
 from memplane.recall.turn_ranking import RankedTurn
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
-from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
+from memplane.storage.store import Reader
 from memplane.types import Memory, State
 
 SUSPECTS_MAX = 3
@@ -59,11 +59,6 @@ def select(
     facts = [*answers, *supporting, *background]
     hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
     memories = [fact.memory for fact in facts]
-    reader.ahead(
-        lambda listener: _replaced(listener, request, said),
-        lambda listener: _conflicts(listener, memories, where),
-        lambda listener: _episodes(listener, request, said, where),
-    )
     replaced = _replaced(reader, request, said)
     turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
     return Selection(
@@ -106,7 +101,7 @@ def _replaced(reader: Reader, request: RecallRequest, said: Sequence[RankedTurn]
     if request.as_of is not None:
         return frozenset()
     told = [ranked.turn.seq for ranked in said if ranked.relevant]
-    return frozenset(reader.all_replaced(told)) if told else frozenset()
+    return frozenset(reader.memories.all_replaced(told)) if told else frozenset()
 
 
 def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:
@@ -145,11 +140,13 @@ def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[
     contested = [memory.id for memory in facts if memory.state is State.CONTESTED]
     if not contested:
         return ()
-    pairs = reader.conflicts(contested)[:_CONFLICTS_MAX]
+    pairs = reader.claims.conflicts(contested)[:_CONFLICTS_MAX]
     if not pairs:
         return ()
     ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
-    there = {memory.id: sanitized_memory(memory, where.now) for memory in reader.memories_of(ids, where)}
+    there = {
+        memory.id: sanitized_memory(memory, where.now) for memory in reader.memories.get_many(ids, where)
+    }
     return tuple(
         Conflict(left=there[left], right=there[right])
         for left, right in pairs
@@ -171,5 +168,5 @@ def _episodes(
     )
     if not conversations:
         return ()
-    found = reader.episodes_of(list(conversations)[:_EPISODES_MAX], where, limit=_EPISODES_MAX)
+    found = reader.episodes.of_conversations(list(conversations)[:_EPISODES_MAX], where, limit=_EPISODES_MAX)
     return tuple(sanitized_memory(episode, where.now) for episode in found)

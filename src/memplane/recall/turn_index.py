@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from memplane.models.vectors import Floats, Ints, VectorTable
 from memplane.recall.turn_embedding import ROLES
-from memplane.storage.base import Reader
 from memplane.storage.filter import Audience
-from memplane.storage.index import TURNS_PER_ENTRY_MAX, Marks, TurnHead, TurnVector, turn_number
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.postings import Postings, places_of
+from memplane.storage.state import Marks
+from memplane.storage.store import Reader
+from memplane.storage.turns import TurnHead
+from memplane.storage.vectors import TurnVector
 from memplane.storage.words import is_prefix, stems_of
 from memplane.types import PAUSE, Role
 
@@ -237,7 +240,7 @@ class TurnIndex:
     def refresh(self, reader: Reader) -> TurnColumns:
         """The turns as this snapshot sees them, or as a later one already did."""
         with self._lock:
-            marks = reader.marks()
+            marks = reader.state.marks()
             if marks.begins_anew(self._marks):
                 self._forget_all()
             elif not marks.goes_on(self._marks):
@@ -257,7 +260,7 @@ class TurnIndex:
     def ask_first(self, reader: Reader) -> None:
         """What a refresh begins with: see `Reader.ahead`."""
         with self._lock:
-            marks = reader.marks()
+            marks = reader.state.marks()
             if marks.goes_on(self._marks):
                 self._heads(reader, marks)
                 self._stamped(reader)
@@ -267,7 +270,7 @@ class TurnIndex:
         """The stems of the few turns the word index does not contain yet, for a space of which nothing else is
         loaded."""
         with self._lock:
-            marks = reader.marks()
+            marks = reader.state.marks()
             if self._marks is not None or marks.begins_anew(self._tailed):
                 self._forget_all()
             if marks.goes_on(self._tailed):
@@ -279,11 +282,11 @@ class TurnIndex:
         self, reader: Reader, turns: TurnColumns, stems: Iterable[str]
     ) -> dict[str, tuple[Ints, Floats]]:
         """For each stem, the places of the turns that contain it, and how often."""
-        indexed = reader.marks().indexed
+        indexed = reader.state.marks().indexed
         with self._lock:
             tail = {n: held for n, held in self._tail.items() if n > indexed}
         asked = list(stems)
-        read = reader.occurrences_of(self._postings.unknown(asked, indexed))
+        read = reader.words.occurrences_of(self._postings.unknown(asked, indexed))
         return {stem: self._occurrences(reader, turns, stem, indexed, tail, read) for stem in asked}
 
     def _occurrences(
@@ -296,7 +299,7 @@ class TurnIndex:
         read: Mapping[str, list[int]],
     ) -> tuple[Ints, Floats]:
         numbers, found = self._postings.of(
-            stem, indexed, lambda asked: read[asked] if asked in read else reader.occurrences(asked)
+            stem, indexed, lambda asked: read[asked] if asked in read else reader.words.occurrences(asked)
         )
         waiting = _holding(tail, stem)
         if waiting:
@@ -322,7 +325,7 @@ class TurnIndex:
     def _heads(self, reader: Reader, marks: Marks) -> list[TurnHead]:
         count = self._columns.count
         after = int(self._columns.n[count - 1]) if count else 0
-        return reader.turn_heads(after=after, until=_last(marks), limit=_LOAD)
+        return reader.turns.heads(after=after, until=_last(marks), limit=_LOAD)
 
     def _load_vectors(self, reader: Reader) -> None:
         turns = self._known()
@@ -343,8 +346,8 @@ class TurnIndex:
             more = len(found) == _LOAD
 
     def _stamped(self, reader: Reader) -> list[tuple[int, TurnVector]]:
-        model = reader.model(*self._model)
-        return [] if model is None else reader.turn_vectors(model, after=self._stamp, limit=_LOAD)
+        model = reader.vectors.model(*self._model)
+        return [] if model is None else reader.vectors.turns(model, after=self._stamp, limit=_LOAD)
 
     def _load_tail(self, reader: Reader, marks: Marks) -> None:
         """Turns the word index does not contain yet are scanned here, once each."""
@@ -355,7 +358,7 @@ class TurnIndex:
 
     def _waiting(self, reader: Reader, marks: Marks) -> list[tuple[int, str]]:
         seen = max((n for n in self._tail if n > marks.indexed), default=0)
-        return reader.not_indexed(after=seen, until=_last(marks), limit=_TAIL_MAX)
+        return reader.words.not_indexed(after=seen, until=_last(marks), limit=_TAIL_MAX)
 
 
 def _last(marks: Marks) -> int:

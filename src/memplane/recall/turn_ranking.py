@@ -16,9 +16,9 @@ from memplane.recall.large_spaces import judged
 from memplane.recall.memory_index import SimilarMemory
 from memplane.recall.query_context import PreparedQuery
 from memplane.recall.turn_index import TurnColumns, TurnIndex
-from memplane.storage.base import Reader
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
-from memplane.storage.index import TURNS_PER_ENTRY_MAX
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX
+from memplane.storage.store import Reader
 from memplane.types import Turn
 
 COMMON = 20_000
@@ -169,7 +169,7 @@ def _best(
     chosen = [at for at in best(masked, limit + _SPARE) if np.isfinite(masked.scores[at])]
     found = {
         (turn.seq, turn.ordinal): turn
-        for turn in reader.turns_at([int(turns.n[fused.places[at]]) for at in chosen], where)
+        for turn in reader.turns.at([int(turns.n[fused.places[at]]) for at in chosen], where)
     }
     kept = [
         (at, turn)
@@ -199,7 +199,7 @@ def holders(
     audience: Audience | None = EVERYWHERE,
 ) -> dict[str, tuple[Ints, Floats]]:
     """Where each stem of the query occurs within the scope, without words too common to select anything."""
-    common = reader.common(question.words, beyond=COMMON) if turns.count > COMMON else set()
+    common = reader.words.common(question.words, beyond=COMMON) if turns.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
     held, heard = index.occurrences(reader, turns, stems), turns.heard_by(audience)
     if heard is None:
@@ -258,7 +258,7 @@ def _most(scores: Floats, limit: int) -> Ints:
 
 def _from_store(reader: Reader, model: int, numbers: Ints, query: Vector) -> NDArray[np.float32]:
     """The equivalent of `VectorTable.scores` without vectors in memory."""
-    packed = reader.turn_vectors_at(model, numbers.tolist())
+    packed = reader.vectors.turns_at(model, numbers.tolist())
     meaning = np.full(len(numbers), np.nan, np.float32)
     there = np.array([int(number) in packed for number in numbers])
     if there.any():

@@ -8,8 +8,8 @@ import msgspec
 from memplane.clock import Instant, to_datetime
 from memplane.safety.injection import FLAGS
 from memplane.safety.sanitize import has_expired, sanitized_memory, sanitized_turn
-from memplane.storage.base import Reader
-from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.store import Reader
 from memplane.types import Caller, Memory, State, Turn
 
 
@@ -34,13 +34,13 @@ class QuarantinedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 def suspects(reader: Reader, *, now: Instant, limit: int, offset: int) -> list[QuarantinedEntry]:
     """The newest first."""
-    seqs = reader.quarantined_seqs(now=now, limit=limit, offset=offset)
+    seqs = reader.review.quarantined(now=now, limit=limit, offset=offset)
     remembered: dict[int, list[Memory]] = {}
-    for memory in reader.memories_from(seqs):
+    for memory in reader.memories.of_entries(seqs):
         if memory.quarantined and memory.state is not State.SUPERSEDED and not has_expired(memory, now):
             remembered.setdefault(memory.seq, []).append(sanitized_memory(memory, now))
     found = []
-    for entry in reversed(reader.entries_at(seqs)):
+    for entry in reversed(reader.ledger.at(seqs)):
         turns = tuple(sanitized_turn(turn) for turn in turns_of(reader, entry.seq) if turn.quarantined)
         memories = tuple(remembered.get(entry.seq, ()))
         found.append(
@@ -57,7 +57,7 @@ def suspects(reader: Reader, *, now: Instant, limit: int, offset: int) -> list[Q
 
 
 def turns_of(reader: Reader, seq: int) -> list[Turn]:
-    return reader.turns_between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1))
+    return reader.turns.between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1))
 
 
 def _flags(each: Iterable[tuple[str, ...] | None]) -> tuple[str, ...]:

@@ -18,9 +18,9 @@ from memplane.memory.forget import write_tombstones
 from memplane.memory.merge import MergeResult, merge
 from memplane.memory.recorder import redacted
 from memplane.space.context import Context
-from memplane.storage.base import Writer
 from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import ForgetScope
+from memplane.storage.store import Writer
 from memplane.types import LoadResult, MergeReport, NewEntry, Op
 
 _ALONG = "forgotten with what it was read from"
@@ -34,8 +34,8 @@ def load_drafts(context: Context, drafts: Sequence[NewEntry]) -> LoadResult:
 
     def work(writer: Writer) -> LoadResult:
         ids = [draft.id for draft in drafts]
-        forgotten = writer.tombstoned(ids) | _of_forgotten(writer, drafts)
-        seen = set(writer.known(ids))
+        forgotten = writer.ledger.tombstoned(ids) | _of_forgotten(writer, drafts)
+        seen = set(writer.ledger.known(ids))
         fresh: dict[str, NewEntry] = {}
         for draft in drafts:
             if draft.id not in seen and draft.id not in forgotten:
@@ -70,7 +70,7 @@ def merge_drafts(
             _bury(context, writer, forget_id, reasons, now)
         along = _bury_promoted(context, writer, forgets, taken.fresh, now)
         for id_ in taken.variants:
-            writer.add_audit(
+            writer.audit.add(
                 at=now,
                 caller=context.caller,
                 action="merge",
@@ -102,9 +102,9 @@ def merge_drafts(
 def _bury(context: Context, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant) -> None:
     """Record a forget here for tombstones that came without the entry of theirs."""
     ids = list(reasons)
-    erasable = {id_: seq for seq, id_ in writer.in_scope(ForgetScope(entries=tuple(ids)))}
-    records = {entry.id for entry in writer.entries_of(ids) if entry.op in projection.RECORDS}
-    passed = records | writer.tombstoned(ids)
+    erasable = {id_: seq for seq, id_ in writer.ledger.in_scope(ForgetScope(entries=tuple(ids)))}
+    records = {entry.id for entry in writer.ledger.get_many(ids) if entry.op in projection.RECORDS}
+    passed = records | writer.ledger.tombstoned(ids)
     victims = [(erasable.get(id_, 0), id_) for id_ in ids if id_ not in passed]
     if not victims:
         return
@@ -126,10 +126,10 @@ def _bury_promoted(
     forgotten = {
         id_ for reasons in forgets.values() for id_, reason in reasons.items() if reason != RETENTION
     }
-    lines = writer.lines_from(list(forgotten)) if forgotten else []
+    lines = writer.compaction.lines_from(list(forgotten)) if forgotten else []
     came = [draft.id for draft in fresh if draft.op in KEEPING]
-    lines += writer.lines_at(came) if came else []
-    lost = writer.forgotten_by_someone([id_ for line in lines for id_ in line.sources])
+    lines += writer.compaction.lines_at(came) if came else []
+    lost = writer.compaction.forgotten_by_request([id_ for line in lines for id_ in line.sources])
     victims = {line.id: line.seq for line in lines if not lost.isdisjoint(line.sources)}
     if victims:
         pairs = [(seq, id_) for id_, seq in victims.items()]
@@ -155,7 +155,11 @@ def _of_forgotten(writer: Writer, drafts: Sequence[NewEntry]) -> set[str]:
         and draft.body
         and isinstance(payload := decode_body(draft.op, draft.body), PromotePayload)
     }
-    lost = writer.forgotten_by_someone([id_ for ids in kept.values() for id_ in ids]) if kept else set()
+    lost = (
+        writer.compaction.forgotten_by_request([id_ for ids in kept.values() for id_ in ids])
+        if kept
+        else set()
+    )
     sources = {
         draft.id: record.entry
         for draft in drafts
@@ -163,7 +167,7 @@ def _of_forgotten(writer: Writer, drafts: Sequence[NewEntry]) -> set[str]:
         and draft.body
         and isinstance(record := decode_body(draft.op, draft.body), DerivePayload)
     }
-    gone = writer.tombstoned(list(sources.values())) if sources else set()
+    gone = writer.ledger.tombstoned(list(sources.values())) if sources else set()
     return {id_ for id_, source in sources.items() if source in gone} | {
         id_ for id_, ids in kept.items() if not lost.isdisjoint(ids)
     }

@@ -6,7 +6,7 @@ from memplane.clock import Instant, to_instant
 from memplane.memory.forget import receipt_of
 from memplane.memory.supersession import successor
 from memplane.safety.sanitize import sanitized_memory
-from memplane.storage.base import Reader
+from memplane.storage.store import Reader
 from memplane.types import Memory, Receipt
 
 _STEPS_MAX = 64
@@ -34,9 +34,9 @@ def compare(
     reader: Reader, begin: Instant, end: Instant, *, now: Instant, limit: int, offset: int
 ) -> Comparison:
     page = {"limit": limit + 1, "offset": offset}
-    learned = reader.learned(begin, end, **page)
-    replaced = reader.replaced(begin, end, **page)
-    forgets = reader.forgets_between(begin, end, **page)
+    learned = reader.overview.learned(begin, end, **page)
+    replaced = reader.overview.replaced(begin, end, **page)
+    forgets = reader.ledger.forgets_between(begin, end, **page)
     lengths = {"learned": len(learned), "changed": len(replaced), "forgotten": len(forgets)}
     return Comparison(
         learned=tuple(sanitized_memory(memory, now) for memory in learned[:limit]),

@@ -17,8 +17,9 @@ from memplane.models.llm import LLMFailed
 from memplane.recall.caches import AccessCounts, Indexes, Questions
 from memplane.safety.redact import redact
 from memplane.space.summary import CountsCache
-from memplane.storage.base import Reader, Store, Stores, Writer
-from memplane.storage.directory import Directory
+from memplane.storage.catalog.directory import Directory
+from memplane.storage.store import Reader, Store, Writer
+from memplane.storage.stores import Stores
 from memplane.telemetry import Events, ignore_event
 from memplane.types import Caller
 from memplane.worker.batch import Enricher
@@ -93,7 +94,7 @@ class Context:
         """A read that first continues an interrupted bulk import, one bounded step at a time."""
         with self.store() as store:
             with store.read() as reader:
-                if reader.cursor() == reader.head().seq:
+                if reader.state.cursor() == reader.ledger.head().seq:
                     yield reader
                     return
             store.write(lambda writer: projection.catch_up(writer, _CATCH_UP_PER_READ))
@@ -122,7 +123,7 @@ class Context:
         now = self.clock()
 
         def work(writer: Writer) -> None:
-            writer.add_audit(
+            writer.audit.add(
                 at=now,
                 caller=self.caller,
                 action=action,
@@ -144,13 +145,13 @@ class Context:
         """Derive memories again after the projection was dropped, where no background worker will do it."""
         if self.parts.background is None:
             with store.read() as reader:
-                ahead = reader.marks().derived == 0 and int(reader.note(projection.READ) or 0) > 0
+                ahead = reader.state.marks().derived == 0 and int(reader.state.note(projection.READ) or 0) > 0
             with suppress(LLMFailed):  # a model is called only for entries that no model has read before
                 while ahead and self.parts.worker.derive(store):
                     with store.read() as reader:
-                        ahead = reader.marks().derived < int(reader.note(projection.READ) or 0)
+                        ahead = reader.state.marks().derived < int(reader.state.note(projection.READ) or 0)
 
 
 def waiting(reader: Reader) -> int:
     """How many entries are retained but cannot be searched yet."""
-    return reader.index_lag() + reader.head().seq - reader.cursor()
+    return reader.words.lag() + reader.ledger.head().seq - reader.state.cursor()

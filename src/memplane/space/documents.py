@@ -24,9 +24,9 @@ from memplane.memory.checks import (
 from memplane.space.context import Context
 from memplane.space.deprecated import CallableListing
 from memplane.space.forgetting import finish_forget
-from memplane.storage.base import Reader, Writer
-from memplane.storage.directory import ResourceKind
+from memplane.storage.catalog.directory import ResourceKind
 from memplane.storage.filter import ForgetScope
+from memplane.storage.store import Reader, Writer
 from memplane.types import (
     AboutDocument,
     Collection,
@@ -116,7 +116,7 @@ class Documents(CallableListing):
         check_counts(position=position or 0)
 
         def work(writer: Writer) -> WholeDocument:
-            before = writer.document(document_id)
+            before = writer.documents.get(document_id)
             made = uploaded
             if before is not None:
                 made = msgspec.structs.replace(uploaded, created=to_instant(before.created_at))
@@ -141,7 +141,7 @@ class Documents(CallableListing):
         """How many documents there are."""
         check_query(project=project, collection=collection)
         with self._context.operation("documents") as reader:
-            return reader.document_count(project=project, collection=collection)
+            return reader.documents.count(project=project, collection=collection)
 
     def get_whole(self, document_id: str, *, text: bool = True) -> WholeDocument:
         """A document with its sections and its text, all of the same upload."""
@@ -149,8 +149,8 @@ class Documents(CallableListing):
         with self._context.operation("document") as reader:
             return WholeDocument(
                 document=_present(reader, document_id),
-                sections=tuple(reader.sections(document_id)),
-                text="".join(span.text for span in reader.spans(document_id)) if text else None,
+                sections=tuple(reader.documents.sections(document_id)),
+                text="".join(span.text for span in reader.documents.spans(document_id)) if text else None,
             )
 
     def text(self, document_id: str) -> str:
@@ -158,14 +158,14 @@ class Documents(CallableListing):
         check_query(id=document_id)
         with self._context.operation("document") as reader:
             _present(reader, document_id)
-            return "".join(span.text for span in reader.spans(document_id))
+            return "".join(span.text for span in reader.documents.spans(document_id))
 
     def sections(self, document_id: str) -> list[Section]:
         """The sections of a document, in order."""
         check_query(id=document_id)
         with self._context.operation("sections") as reader:
             _present(reader, document_id)
-            return reader.sections(document_id)
+            return reader.documents.sections(document_id)
 
     def spans(self, document_id: str, *, first: int = 0, limit: int = _SPANS_DEFAULT) -> list[Span]:
         """The spans of a document, in order."""
@@ -174,7 +174,7 @@ class Documents(CallableListing):
         check_limit(limit)
         with self._context.operation("spans") as reader:
             _present(reader, document_id)
-            return reader.spans(document_id, first=first, limit=limit)
+            return reader.documents.spans(document_id, first=first, limit=limit)
 
     def delete(self, document_id: str) -> Receipt:
         """Forget a document: every version, its spans and distillations, and its place in collections."""
@@ -192,7 +192,7 @@ class Documents(CallableListing):
         if not seqs:
             return {}
         with self._context.read() as reader:
-            entries = reader.entries_at(seqs)
+            entries = reader.ledger.at(seqs)
         said = [(entry.id, decode(entry)) for entry in entries if entry.op is Op.TURN]
         return {
             id_: AboutDocument(payload.document, payload.document_name)
@@ -217,7 +217,7 @@ class Documents(CallableListing):
         )
 
         def work(writer: Writer) -> Collection:
-            if writer.collection(collected.collection) is not None:
+            if writer.documents.collection(collected.collection) is not None:
                 raise CollectionTaken(collected.collection)
             self._collect(writer, collected)
             return _existing_collection(writer, collected.collection)
@@ -239,14 +239,14 @@ class Documents(CallableListing):
         check_limit(limit)
         check_counts(offset=offset)
         with self._context.operation("collections") as reader:
-            return reader.collections(project=project, limit=limit, offset=offset)
+            return reader.documents.collections(project=project, limit=limit, offset=offset)
 
     def members(self, collection_id: str) -> list[CollectionMember]:
         """The documents of a collection: by position in an ordered one, then as they were added."""
         check_query(id=collection_id)
         with self._context.operation("members") as reader:
             _existing_collection(reader, collection_id)
-            return reader.members(collection_id)
+            return reader.documents.members(collection_id)
 
     def delete_collection(self, collection_id: str) -> None:
         """Delete a collection; its documents stay."""
@@ -278,7 +278,7 @@ class Documents(CallableListing):
 
         def work(writer: Writer) -> None:
             there = _existing_collection(writer, collection_id)
-            brought = writer.membership(collection_id, document_id)
+            brought = writer.documents.membership(collection_id, document_id)
             if brought is None:
                 raise NotFound("document", document_id, place=f"collection {collection_id!r}")
             collected = CollectPayload(
@@ -302,7 +302,7 @@ class Documents(CallableListing):
             document=document_id,
             position=position,
         )
-        self._collect(writer, collected, undoes=writer.membership(collection_id, document_id))
+        self._collect(writer, collected, undoes=writer.documents.membership(collection_id, document_id))
 
     def _collect(self, writer: Writer, collected: CollectPayload, undoes: str | None = None) -> None:
         now = self._context.clock()
@@ -347,19 +347,19 @@ class Documents(CallableListing):
         with self._context.operation("documents") as reader:
             if collection is not None:
                 _existing_collection(reader, collection)
-            return reader.documents(project=project, collection=collection, limit=limit, offset=offset)
+            return reader.documents.find(project=project, collection=collection, limit=limit, offset=offset)
 
 
 def _present(reader: Reader, document_id: str) -> Document:
     check_encodable(document_id, field="id")
-    found = reader.document(document_id)
+    found = reader.documents.get(document_id)
     if found is None:
         raise NotFound("document", document_id)
     return found
 
 
 def _existing_collection(reader: Reader, collection_id: str) -> Collection:
-    found = reader.collection(collection_id)
+    found = reader.documents.collection(collection_id)
     if found is None:
         raise NotFound("collection", collection_id)
     return found

@@ -19,8 +19,9 @@ from memplane.safety.sanitize import sanitized_memory
 from memplane.space.context import Context
 from memplane.space.deprecated import CallableListing
 from memplane.space.forgetting import finish_forget
-from memplane.storage.base import Category, Writer
 from memplane.storage.filter import Filter, ForgetScope
+from memplane.storage.memories import Category
+from memplane.storage.store import Writer
 from memplane.types import Memory, Op, Receipt
 
 _ROWS_MAX = 100_000
@@ -36,7 +37,7 @@ class Facts(CallableListing):
     def categories(self) -> list[Category]:
         """Categories of keyed facts with their counts and the keys written last."""
         with self._context.operation("categories") as reader:
-            return reader.categories(now=self._context.clock(), keys_max=_CATEGORY_KEYS_MAX)
+            return reader.memories.categories(now=self._context.clock(), keys_max=_CATEGORY_KEYS_MAX)
 
     def record_run(self, run: PackRun | PipelineRun | PlanRun) -> Memory:
         """Record how a pack, pipeline or plan ran, for `defaults` and `plans`."""
@@ -80,7 +81,7 @@ class Facts(CallableListing):
             return [
                 row
                 for category in categories
-                for row in reader.memories(
+                for row in reader.memories.find(
                     Filter(now=now, category=category, include_reserved=True), limit=_ROWS_MAX
                 )
             ]
@@ -95,4 +96,6 @@ class Facts(CallableListing):
         check_limit(limit)
         where = Filter(now=self._context.clock(), key_prefix=prefix, category=category, include_reserved=runs)
         with self._context.operation("facts") as reader:
-            return [sanitized_memory(memory, where.now) for memory in reader.memories(where, limit=limit)]
+            return [
+                sanitized_memory(memory, where.now) for memory in reader.memories.find(where, limit=limit)
+            ]

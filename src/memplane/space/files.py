@@ -17,8 +17,8 @@ from memplane.safety.sanitize import SanitizedText, Splice
 from memplane.space.context import Context
 from memplane.space.deprecated import CallableListing
 from memplane.space.forgetting import finish_forget
-from memplane.storage.base import Reader, Writer
 from memplane.storage.filter import Filter, ForgetScope
+from memplane.storage.store import Reader, Writer
 from memplane.types import Memory, Op, Receipt
 
 CATEGORY = "memory_files"
@@ -50,7 +50,7 @@ class Files(CallableListing):
         """One file; `NotFound` for a folder, too."""
         path = checked_path(path)
         with self._context.operation("file") as reader:
-            memory = reader.keyed(path, now=self._context.clock())
+            memory = reader.memories.by_key(path, now=self._context.clock())
             if memory is None:
                 raise NotFound("file", path)
             return File(path=path, text=SanitizedText(_value(reader, memory)).text)
@@ -81,7 +81,7 @@ class Files(CallableListing):
         path, now = checked_path(path), self._context.clock()
 
         def work(writer: Writer) -> str:
-            memory = writer.keyed(path, now=now)
+            memory = writer.memories.by_key(path, now=now)
             if memory is None:
                 raise NotFound("file", path)
             veil = SanitizedText(_value(writer, memory))
@@ -122,7 +122,7 @@ class Files(CallableListing):
             versions = [
                 id_
                 for memory in _of(writer, path, now)
-                for version in (memory, *writer.key_history(_key(memory)))
+                for version in (memory, *writer.memories.history(_key(memory)))
                 for id_ in _versions(writer, version.entry_id)
             ]
             return self._context.recorder.forget(
@@ -132,12 +132,12 @@ class Files(CallableListing):
         return finish_forget(self._context, self._context.write("delete_file", work))
 
     def _move(self, writer: Writer, memory: Memory, target: str, now: Instant) -> None:
-        if writer.holder(target) is not None:  # expired, and not swept yet
+        if writer.memories.holder(target) is not None:  # expired, and not swept yet
             self._context.recorder.forget(writer, ForgetScope(key=target), reason="expired", op=Op.SWEEP)
         put = _next_version(memory, target, _value(writer, memory), now)
         put = msgspec.structs.replace(put, created=to_instant(memory.created_at))
         entry = self._context.recorder.record(writer, new_id("put", now), Op.PUT, put, memory.id, now=now)
-        present(writer.memory(entry.id))
+        present(writer.memories.get(entry.id))
 
     def _check_content(self, text: str) -> None:
         check_encodable(text, field="text", bytes_max=self._context.settings.file_bytes_max)
@@ -174,7 +174,7 @@ def _key(memory: Memory) -> str:
 
 def _value(reader: Reader, memory: Memory) -> str:
     """The text as it was written, from the ledger: the memory has a redacted copy."""
-    entry = reader.entry(memory.entry_id)
+    entry = reader.ledger.get(memory.entry_id)
     payload = None if entry is None or entry.body is None else decode(entry)
     return payload.value if isinstance(payload, PutPayload) else memory.text
 
@@ -183,14 +183,14 @@ def _below(reader: Reader, folder: str, now: Instant) -> Iterator[Memory]:
     """The files below a folder, read page by page because together they may be large."""
     where = Filter(now=now, key_prefix=f"{folder}/")
     offset = 0
-    while page := reader.memories(where, limit=_PAGE, offset=offset):
+    while page := reader.memories.find(where, limit=_PAGE, offset=offset):
         yield from (memory for memory in page if is_path(_key(memory)))
         offset += len(page)
 
 
 def _of(reader: Reader, path: str, now: Instant) -> list[Memory]:
     """The file with this path, or the files of the folder."""
-    file = reader.keyed(path, now=now)
+    file = reader.memories.by_key(path, now=now)
     found = [file] if file is not None else list(_below(reader, path, now))
     if not found:
         raise NotFound("file", path)
@@ -198,10 +198,10 @@ def _of(reader: Reader, path: str, now: Instant) -> list[Memory]:
 
 
 def _check_free(reader: Reader, path: str, now: Instant) -> None:
-    if reader.keyed(path, now=now) is not None or next(_below(reader, path, now), None) is not None:
+    if reader.memories.by_key(path, now=now) is not None or next(_below(reader, path, now), None) is not None:
         raise PathTaken(path)
     for folder in folders_above(path):
-        if reader.keyed(folder, now=now) is not None:
+        if reader.memories.by_key(folder, now=now) is not None:
             raise InvalidRequest(f"{folder} is a file, so nothing can lie in it", field="path")
 
 
@@ -210,5 +210,5 @@ def _versions(reader: Reader, entry_id: str) -> Iterator[str]:
     next_id: str | None = entry_id
     while next_id is not None:
         yield next_id
-        entry = reader.entry(next_id)
+        entry = reader.ledger.get(next_id)
         next_id = None if entry is None else entry.ref

@@ -4,7 +4,7 @@ import msgspec
 
 from memplane.errors import StorageError, StorageFull
 from memplane.space.context import Context
-from memplane.storage.directory import ResourceKind
+from memplane.storage.catalog.directory import ResourceKind
 from memplane.types import Receipt
 
 _LIBRARY_SCOPES = frozenset({"document", "project", "since", "until", "everything"})
@@ -38,8 +38,10 @@ def _drop_places(context: Context, receipt: Receipt) -> bool:
             collections = directory.of(tenant, ResourceKind.COLLECTION, owner)
         with context.read() as reader:
             gone = {
-                ResourceKind.DOCUMENT: [id_ for id_ in documents if reader.document(id_) is None],
-                ResourceKind.COLLECTION: [id_ for id_ in collections if reader.collection(id_) is None],
+                ResourceKind.DOCUMENT: [id_ for id_ in documents if reader.documents.get(id_) is None],
+                ResourceKind.COLLECTION: [
+                    id_ for id_ in collections if reader.documents.collection(id_) is None
+                ],
             }
         for sort, ids in gone.items():
             directory.drop(tenant, sort, ids, owner)

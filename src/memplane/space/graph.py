@@ -7,8 +7,8 @@ import msgspec
 
 from memplane.clock import Instant
 from memplane.safety.sanitize import sanitized_memory
-from memplane.storage.base import Reader
 from memplane.storage.filter import Filter
+from memplane.storage.store import Reader
 from memplane.storage.words import begun, words_of
 from memplane.types import Memory
 
@@ -50,7 +50,7 @@ def graph_of(reader: Reader, subject: str, *, as_of: Instant | None, now: Instan
     """At most some dozens of facts, the newest first; as of a time, those that held then, whatever replaced them since."""
     where = Filter(now=now, as_of=as_of, audience=None)
     name = subject.strip().casefold()
-    found = reader.facts_about(name, where, limit=FACTS_MAX + 1)
+    found = reader.overview.facts_about(name, where, limit=FACTS_MAX + 1)
     facts = found[:FACTS_MAX]
     return Graph(
         subject=name,
@@ -64,10 +64,10 @@ def graph_of(reader: Reader, subject: str, *, as_of: Instant | None, now: Instan
 
 def subject_of(reader: Reader) -> str | None:
     """The subject to begin with: the one that was spoken of most lately."""
-    lately = Counter(reader.subjects_lately(limit=_RECENT))
+    lately = Counter(reader.overview.recent_subjects(limit=_RECENT))
     if lately:
         return lately.most_common(1)[0][0]
-    return next(iter(reader.subjects(first="", limit=1)), None)
+    return next(iter(reader.overview.subjects(first="", limit=1)), None)
 
 
 def name_of(memory: Memory) -> str:
@@ -77,7 +77,7 @@ def name_of(memory: Memory) -> str:
 
 def _naming(reader: Reader, name: str, where: Filter) -> list[Memory]:
     """By words, since there is no index of objects; among those said last that hold them."""
-    found = reader.match_memories(words_of(name), where, limit=_NAMING_SCANNED, newest=True)
+    found = reader.memories.match(words_of(name), where, limit=_NAMING_SCANNED, newest=True)
     named = [
         memory
         for memory in found
@@ -91,7 +91,7 @@ def _alike(reader: Reader, name: str, where: Filter) -> tuple[str, ...]:
     *words, last = words_of(name) or [""]
     if not last:
         return ()
-    found = reader.match_memories([*words, last, begun(last)], where, limit=_SIMILAR_SCANNED, newest=True)
+    found = reader.memories.match([*words, last, begun(last)], where, limit=_SIMILAR_SCANNED, newest=True)
     subjects = dict.fromkeys(memory.subject for memory in found if memory.subject and memory.predicate)
     return tuple(subject for subject in subjects if _is_part(words, last, words_of(subject)))[:ALIKE_MAX]
 
@@ -106,7 +106,7 @@ def _further(reader: Reader, name: str, facts: Iterable[Memory], where: Filter) 
         memory
         for other in names
         if other and other != name and len(other) <= _NAME_CHARS_MAX
-        for memory in reader.facts_about(other, where, limit=FURTHER_MAX)
+        for memory in reader.overview.facts_about(other, where, limit=FURTHER_MAX)
     ]
 
 

@@ -37,59 +37,59 @@ class Ledger:
     def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:
         """Ledger entries in order."""
         with self._context.read() as reader:
-            return reader.entries(after=after, limit=limit)
+            return reader.ledger.entries(after=after, limit=limit)
 
     def entries_at(self, seqs: Sequence[int]) -> list[Entry]:
         """The entries with these sequence numbers that are not erased, in order."""
         with self._context.read() as reader:
-            return reader.entries_at(seqs)
+            return reader.ledger.at(seqs)
 
     def entries_by_id(self, ids: Iterable[str]) -> dict[str, Entry]:
         """The entries with these ids, by id; unknown ids are left out."""
         with self._context.read() as reader:
-            found = (reader.entry(id_) for id_ in ids)
+            found = (reader.ledger.get(id_) for id_ in ids)
             return {entry.id: entry for entry in found if entry is not None}
 
     def chained(self, *, after: int = 0, limit: int = 1_000) -> list[tuple[int, Entry]]:
         """Ledger entries in the order of the chain, each with its position."""
         with self._context.read() as reader:
-            return [(row.position, row.entry) for row in reader.ledger_rows(after=after, limit=limit)]
+            return [(row.position, row.entry) for row in reader.ledger.rows(after=after, limit=limit)]
 
     def position(self) -> int:
         """The last position of the chain."""
         with self._context.read() as reader:
-            return reader.head().position
+            return reader.ledger.head().position
 
     def positions(self, ids: Sequence[str]) -> dict[str, int]:
         """The positions in the chain of these ids; unknown ids are left out."""
         with self._context.read() as reader:
-            return reader.positions(ids)
+            return reader.replica.positions(ids)
 
     def recordings(self, ids: Sequence[str]) -> dict[str, tuple[int, Instant]]:
         """The positions and the times of recording of these ids; unknown ids are left out."""
         with self._context.read() as reader:
-            return reader.recordings(ids)
+            return reader.replica.recordings(ids)
 
     def status(self, entry_ids: Sequence[str]) -> tuple[set[str], set[str]]:
         """Two sets: the ids that are in the ledger, and those that are forgotten."""
         with self._context.read() as reader:
-            forgotten = reader.tombstoned(entry_ids)
-            return set(reader.known(entry_ids)) - forgotten, forgotten
+            forgotten = reader.ledger.tombstoned(entry_ids)
+            return set(reader.ledger.known(entry_ids)) - forgotten, forgotten
 
     def replacements(self, entry_id: str) -> list[str]:
         """The ids of entries that replace this one, in order."""
         with self._context.read() as reader:
-            return reader.replacements(entry_id)
+            return reader.ledger.replacements(entry_id)
 
     def turn_seqs(self, *, after: int = 0, limit: int = 1_000) -> list[int]:
         """The sequence numbers of turns in order of arrival, without forgotten ones."""
         with self._context.read() as reader:
-            return reader.said(after=after, limit=limit)
+            return reader.ledger.turn_entries(after=after, limit=limit)
 
     def turn_seqs_since(self, after: Instant, *, limit: int) -> EntryPage:
         """The sequence numbers of turns after a time, in order of time; see `EntryPage`."""
         with self._context.read() as reader:
-            if reader.cursor() == reader.head().seq:
+            if reader.state.cursor() == reader.ledger.head().seq:
                 return entries_since(reader, after, limit)
         self._context.catch_up()
         with self._context.read() as reader:
@@ -98,12 +98,12 @@ class Ledger:
     def bookmark(self, name: str) -> str | None:
         """A saved position, for example of an importer or a sync."""
         with self._context.read() as reader:
-            return reader.note(f"{_BOOKMARK}{name}")
+            return reader.state.note(f"{_BOOKMARK}{name}")
 
     def set_bookmark(self, name: str, value: str) -> None:
         """Save a position under a name."""
         with self._context.store() as store:
-            store.write(lambda writer: writer.set_note(f"{_BOOKMARK}{name}", value))
+            store.write(lambda writer: writer.state.set_note(f"{_BOOKMARK}{name}", value))
 
     def verify(
         self, *, expected: Mapping[int, str] | None = None, progress: Callable[[int], None] = lambda _: None
@@ -120,7 +120,7 @@ class Ledger:
     def unreadable(self) -> int:
         """How many entries no memory could be derived from."""
         with self._context.read() as reader:
-            return int(reader.note(projection.UNREADABLE) or 0)
+            return int(reader.state.note(projection.UNREADABLE) or 0)
 
     def replay(self, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Drop the projection and derive it again from the ledger; returns how many entries were read."""
@@ -169,7 +169,7 @@ class Ledger:
     def variants(self) -> list[Variant]:
         """Entries whose id arrived with two different bodies."""
         with self._context.read() as reader:
-            return reader.variants()
+            return reader.replica.variants()
 
     def add_tombstones(self, forgets: Mapping[str, Mapping[str, str]]) -> None:
         """Add imported tombstones: forget id to (entry id to reason). Without the entry of that forget, a new forget is
@@ -179,26 +179,26 @@ class Ledger:
     def tombstones(self) -> list[Tombstone]:
         """Every forgotten id."""
         with self._context.read() as reader:
-            return reader.tombstones()
+            return reader.ledger.tombstones()
 
     def receipts(self) -> list[Receipt]:
         """The receipts of all forgets, oldest first."""
         with self._context.read() as reader:
-            return [receipt_of(row) for row in reader.forgets()]
+            return [receipt_of(row) for row in reader.ledger.forgets()]
 
     def newest_receipts(self, *, limit: int = 50, offset: int = 0) -> list[Receipt]:
         """A page of receipts, newest first."""
         check_limit(limit)
         check_counts(offset=offset)
         with self._context.read() as reader:
-            found = reader.forgets_between(-INSTANT_MAX, INSTANT_MAX, limit=limit, offset=offset)
+            found = reader.ledger.forgets_between(-INSTANT_MAX, INSTANT_MAX, limit=limit, offset=offset)
             return [receipt_of(row) for row in found]
 
     def receipt(self, receipt_id: str) -> Receipt:
         """One receipt by its id."""
         check_query(id=receipt_id)
         with self._context.read() as reader:
-            row = reader.forget_row(receipt_id)
+            row = reader.ledger.forget(receipt_id)
         if row is None:
             raise NotFound("receipt", receipt_id)
         return receipt_of(row)
@@ -218,11 +218,11 @@ class Ledger:
         end = None if until is None else parse_instant(until, field="until")
         with self._context.read() as reader:
             if start is None and end is None:
-                entries, seq = reader.newest_ops(limit=limit), max(0, reader.audit_size() - limit)
+                entries, seq = reader.ledger.newest_ops(limit=limit), max(0, reader.audit.count() - limit)
             else:
-                entries, seq = reader.ops(since=start, until=end, limit=limit), 0
+                entries, seq = reader.ledger.ops(since=start, until=end, limit=limit), 0
             records = [_as_audit(entry, self._context.owner) for entry in entries]
-            while rows := reader.audit(after=seq):
+            while rows := reader.audit.rows(after=seq):
                 records += [
                     row.record
                     for row in rows
@@ -239,14 +239,14 @@ class Ledger:
     def generation(self) -> int:
         """A number that grows with every forget: caches of recalled text from before it are invalid."""
         with self._context.read() as reader:
-            return reader.marks().generation
+            return reader.state.marks().generation
 
     def pinned_texts(self, names: Iterable[str]) -> PinnedTexts:
         """The texts that `retain_entry` pinned under these names, in any process; unknown names are left out."""
         with self._context.read() as reader:
-            found = ((name, reader.pinned(name)) for name in names)
+            found = ((name, reader.state.pinned(name)) for name in names)
             texts = {name: text for name, text in found if text is not None}
-            return PinnedTexts(erasures=reader.erasures(), texts=texts)
+            return PinnedTexts(erasures=reader.state.erasures(), texts=texts)
 
 
 def _as_audit(entry: Entry, owner: str) -> AuditRecord:

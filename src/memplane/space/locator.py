@@ -9,8 +9,9 @@ from memplane.clock import Clock, to_instant
 from memplane.errors import NotFound, StorageError
 from memplane.memory.checks import check_limit, check_query
 from memplane.memory.forget import receipt_of
-from memplane.storage.base import Reader, Stores
-from memplane.storage.directory import Directory, ResourceKind
+from memplane.storage.catalog.directory import Directory, ResourceKind
+from memplane.storage.store import Reader
+from memplane.storage.stores import Stores
 from memplane.types import Op, Receipt
 
 _COLLECTIONS_MAX = 1 << 31
@@ -95,7 +96,7 @@ class Locator:
         if not self._is_in(tenant, owner, ResourceKind.RECEIPT, receipt_id):
             return None
         with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
-            (row,) = reader.ledger_rows(after=reader.known([receipt_id])[receipt_id] - 1, limit=1)
+            (row,) = reader.ledger.rows(after=reader.ledger.known([receipt_id])[receipt_id] - 1, limit=1)
             return receipt_of(row)
 
     # ── spaces the directory may not know all of ─────────────────────────────────────────────────────────────────
@@ -122,11 +123,13 @@ class Locator:
         now = self._clock()
         try:
             with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
-                receipts = [receipt_of(row) for row in reader.forgets()]
-                documents = [head.id for head in reader.document_heads()]
+                receipts = [receipt_of(row) for row in reader.ledger.forgets()]
+                documents = [head.id for head in reader.documents.heads()]
                 collections = [
                     collection.id
-                    for collection in reader.collections(project=None, limit=_COLLECTIONS_MAX, offset=0)
+                    for collection in reader.documents.collections(
+                        project=None, limit=_COLLECTIONS_MAX, offset=0
+                    )
                 ]
         except (NotFound, StorageError):
             return False
@@ -142,9 +145,9 @@ class Locator:
 def _has(reader: Reader, sort: ResourceKind, id: str) -> bool:
     match sort:
         case ResourceKind.DOCUMENT:
-            return reader.document(id) is not None
+            return reader.documents.get(id) is not None
         case ResourceKind.COLLECTION:
-            return reader.collection(id) is not None
+            return reader.documents.collection(id) is not None
         case ResourceKind.RECEIPT:
-            entry = reader.entry(id)
+            entry = reader.ledger.get(id)
             return entry is not None and entry.op is Op.FORGET

@@ -14,11 +14,10 @@ from memplane.space.context import Context, waiting
 from memplane.space.graph import Graph, graph_of, subject_of
 from memplane.space.summary import DAYS, SpaceSummary, counted, health_of, marks_of, needs_of, today_of
 from memplane.space.timeline import TimelineEvent, recent_names, timeline_event, timeline_page
-from memplane.storage.base import SpaceSizes
 from memplane.storage.compaction import CompactionLine, Layer, LearningStatus
 from memplane.storage.filter import EntryFilter, Filter
-from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
-from memplane.storage.overview import TurnSpan
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.overview import SpaceSizes, TurnSpan
 from memplane.types import Entry, Memory, Turn
 from memplane.worker.pipeline import EnrichmentStatus
 
@@ -43,8 +42,8 @@ class Overview:
             count = max(lag.entries, waiting(reader))
             return SpaceSummary(
                 owner=self._context.owner,
-                entries=reader.head().seq,
-                memories=counts.memories - reader.expired_count(now=now),
+                entries=reader.ledger.head().seq,
+                memories=counts.memories - reader.overview.expired_count(now=now),
                 days=counts.days,
                 first_day=today - DAYS + 1,
                 waiting=count,
@@ -62,7 +61,7 @@ class Overview:
     def timeline_entry(self, entry_id: str) -> TimelineEvent:
         """One entry of the timeline."""
         with self._context.read() as reader:
-            entry = reader.entry(entry_id)
+            entry = reader.ledger.get(entry_id)
             if entry is None:
                 raise NotFound("entry", entry_id)
             return timeline_event(reader, entry)
@@ -77,7 +76,7 @@ class Overview:
         check_query(first=first)
         check_limit(limit)
         with self._context.operation("subjects") as reader:
-            return reader.subjects(first=first.strip().casefold(), limit=limit)
+            return reader.overview.subjects(first=first.strip().casefold(), limit=limit)
 
     def graph(self, subject: str | None = None, *, as_of: Instant | None = None) -> Graph | None:
         """The facts around a subject at a time; without a subject, around the one mentioned last. None without any facts."""
@@ -100,24 +99,24 @@ class Overview:
     def first_moment(self) -> Instant | None:
         """The time of the first turn or of the first entry, whichever is earlier."""
         with self._context.read() as reader:
-            return reader.first_moment()
+            return reader.overview.first_moment()
 
     def turn_span(self, since: Instant | None = None) -> TurnSpan:
         """The number of turns since a time, and the times of the first and last."""
         with self._context.read() as reader:
-            return reader.turn_span(-INSTANT_MAX if since is None else since)
+            return reader.overview.turn_span(-INSTANT_MAX if since is None else since)
 
     def behavioral(self, *, limit: int) -> tuple[int, list[Memory]]:
         """The number of current behavioral memories, and those that a brief includes first."""
         now = self._context.clock()
         with self._context.operation("behavioral") as reader:
-            found = [memory for memory in reader.brief(now=now, limit=limit) if memory.behavioral]
-            return reader.behavioral_count(), [sanitized_memory(memory, now) for memory in found]
+            found = [memory for memory in reader.memories.brief(now=now, limit=limit) if memory.behavioral]
+            return reader.overview.behavioral_count(), [sanitized_memory(memory, now) for memory in found]
 
     def stats(self) -> SpaceSizes:
         """Counts of entries, turns, memories and more."""
         with self._context.read() as reader:
-            return reader.sizes(now=self._context.clock())
+            return reader.overview.sizes(now=self._context.clock())
 
     def lag(self) -> int:
         """How many entries are retained but cannot be searched yet."""
@@ -148,7 +147,7 @@ class Overview:
         """How often a memory was recalled, as far as this process has counted it or a count was saved."""
         check_query(id=memory_id)
         with self._context.read() as reader:
-            written = reader.accesses((memory_id,)).get(memory_id, 0)
+            written = reader.memories.accesses((memory_id,)).get(memory_id, 0)
         return written + self._context.parts.uses.count(self._context.tenant, self._context.owner, memory_id)
 
     def chain(self, memory_id: str) -> list[Memory]:
@@ -175,45 +174,45 @@ class Overview:
         """The memories derived from an entry, in any state."""
         now = self._context.clock()
         with self._context.read() as reader:
-            seq = reader.known([entry_id]).get(entry_id)
-            found = [] if seq is None else reader.memories_from([seq])
+            seq = reader.ledger.known([entry_id]).get(entry_id)
+            found = [] if seq is None else reader.memories.of_entries([seq])
         return [sanitized_memory(memory, now) for memory in found]
 
     def turns_of(self, entry_id: str) -> list[Turn]:
         """The turns of an entry."""
         with self._context.read() as reader:
-            entry = reader.entry(entry_id)
+            entry = reader.ledger.get(entry_id)
             if entry is None:
                 return []
             first = turn_number(entry.seq, 0)
-            found = reader.turns_between(first, first + TURNS_PER_ENTRY_MAX - 1)
+            found = reader.turns.between(first, first + TURNS_PER_ENTRY_MAX - 1)
         return [sanitized_turn(turn) for turn in found]
 
     def newest_memories(self, limit: int) -> list[Memory]:
         """Current memories exactly as they are stored, newest first."""
         check_limit(limit)
         with self._context.operation("memories") as reader:
-            return reader.memories(Filter(now=self._context.clock(), audience=None), limit=limit)
+            return reader.memories.find(Filter(now=self._context.clock(), audience=None), limit=limit)
 
     def digest_lines(self) -> list[CompactionLine]:
         """Every line of the weekly digests, by day and time."""
         with self._context.operation("digests") as reader:
-            return reader.lines(Layer.DIGEST)
+            return reader.compaction.lines(Layer.DIGEST)
 
     def days(self) -> list[str]:
         """The past days (UTC) with turns or a summary, the oldest first."""
         with self._context.operation("days") as reader:
             before = self._context.clock()
-            found = {day_of(begin) for begin in reader.raw_days(before - before % DAY)}
-            return sorted(found | {line.day for line in reader.lines(Layer.SUMMARY)})
+            found = {day_of(begin) for begin in reader.compaction.raw_days(before - before % DAY)}
+            return sorted(found | {line.day for line in reader.compaction.lines(Layer.SUMMARY)})
 
     def entries_on(self, day: str, *, limit: int | None = None) -> list[Entry]:
         """The entries of a day: those still in the ledger, and the last ones of each thread that retention removed."""
         begin = day_start(day)
         with self._context.operation("days") as reader:
-            seqs = [raw.seq for raw in reader.raw_between(begin, begin + DAY)]
-            seqs += [line.seq for line in reader.lines(Layer.SUMMARY, day)]
-            return [entry for entry in reader.entries_at(seqs[:limit]) if entry.body]
+            seqs = [raw.seq for raw in reader.compaction.raw_between(begin, begin + DAY)]
+            seqs += [line.seq for line in reader.compaction.lines(Layer.SUMMARY, day)]
+            return [entry for entry in reader.ledger.at(seqs[:limit]) if entry.body]
 
     def _fails(self) -> bool:
         background = self._context.parts.background

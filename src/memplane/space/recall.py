@@ -13,7 +13,7 @@ from memplane.recall.recall import RecallServices, recall
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall
 from memplane.space.context import Context, waiting
-from memplane.storage.base import Reader
+from memplane.storage.store import Reader
 from memplane.worker.pipeline import note_accesses
 
 
@@ -66,7 +66,7 @@ def enrich_briefly(context: Context) -> None:
     until = time.monotonic() + context.settings.recall_work_ms / 1_000
     with context.store() as store:
         with store.read() as reader:
-            ahead = reader.cursor() < reader.head().seq
+            ahead = reader.state.cursor() < reader.ledger.head().seq
             if not ahead and worker.lag(reader).nothing:
                 return
         while ahead and time.monotonic() < until:
@@ -89,7 +89,7 @@ def write_accesses(context: Context, ids: Sequence[str]) -> None:
 
 def _is_settled(context: Context, reader: Reader) -> bool:
     """Whether there is nothing to enrich before the recall."""
-    if reader.cursor() < reader.head().seq:
+    if reader.state.cursor() < reader.ledger.head().seq:
         return False
     return context.parts.background is not None or context.parts.worker.lag(reader).nothing
 

@@ -17,9 +17,9 @@ from memplane.safety.sanitize import sanitized_memory, sanitized_turn, with_flag
 from memplane.space.context import Context
 from memplane.space.forgetting import finish_forget
 from memplane.space.recall import enrich, enrich_briefly
-from memplane.storage.base import Reader, Writer
 from memplane.storage.compaction import JudgementRow
 from memplane.storage.filter import Filter, ForgetScope
+from memplane.storage.store import Reader, Writer
 from memplane.types import RESERVED_CATEGORIES, Kind, Memory, Op, Receipt, State
 
 
@@ -37,11 +37,12 @@ class Review:
         with suppress(StorageError):
             enrich_briefly(self._context)
         with self._context.operation("conflicts") as reader:
-            pairs = reader.conflicts(() if of is None else (of,))[:limit]
+            pairs = reader.claims.conflicts(() if of is None else (of,))[:limit]
             ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
             everything = Filter(now=now, audience=None)
             there = {
-                memory.id: sanitized_memory(memory, now) for memory in reader.memories_of(ids, everything)
+                memory.id: sanitized_memory(memory, now)
+                for memory in reader.memories.get_many(ids, everything)
             }
         return [
             Conflict(left=there[left], right=there[right])
@@ -55,7 +56,9 @@ class Review:
         enrich(self._context)
 
         def work(writer: Writer) -> None:
-            losers = [other for pair in writer.conflicts((winner,)) for other in pair if other != winner]
+            losers = [
+                other for pair in writer.claims.conflicts((winner,)) for other in pair if other != winner
+            ]
             if not losers:
                 raise NotFound("conflict of memory", winner)
             payload = ResolvePayload(winner=winner, losers=tuple(losers), at=now)
@@ -64,7 +67,7 @@ class Review:
         self._context.write("resolve", work)
         enrich(self._context)
         with self._context.read() as reader:
-            settled = reader.memory(winner)
+            settled = reader.memories.get(winner)
         if settled is None:
             raise NotFound("memory", winner)
         return sanitized_memory(settled, now)
@@ -100,7 +103,7 @@ class Review:
         if day is not None:
             day_start(day)
         with self._context.operation("judgements") as reader:
-            return reader.judged_on(day, limit=limit, offset=offset)
+            return reader.compaction.judgements_on(day, limit=limit, offset=offset)
 
     def quarantine(self, *, limit: int = 100, offset: int = 0) -> list[QuarantinedEntry]:
         """Flagged entries without a decision, the newest first: `release` them, or erase them with
@@ -113,7 +116,7 @@ class Review:
     def quarantine_count(self) -> int:
         """How many entries are in quarantine."""
         with self._context.read() as reader:
-            return reader.quarantine_size(now=self._context.clock())
+            return reader.review.quarantined_count(now=self._context.clock())
 
     def release(self, id_: str) -> None:
         """Take an entry, with all memories derived from it, or one memory out of quarantine."""
@@ -124,7 +127,7 @@ class Review:
         def work(writer: Writer) -> None:
             if not _is_flagged(writer, id_):
                 raise InvalidRequest(f"{id_!r} is not flagged; there is nothing to release", field="id")
-            if not writer.ruling(id_).released:
+            if not writer.review.decision(id_).released:
                 released = ReleasePayload(id=id_, at=now)
                 self._context.recorder.record(writer, new_id("release", now), Op.RELEASE, released, now=now)
 
@@ -149,15 +152,15 @@ class Review:
         now = self._context.clock()
 
         def work(writer: Writer) -> Memory:
-            memory = writer.memory(memory_id)
+            memory = writer.memories.get(memory_id)
             if memory is None:
                 raise NotFound("memory", memory_id)
             if pinned:
                 _check_can_be_pinned(sanitized_memory(memory, now), memory_id)
-            if writer.ruling(memory_id).pinned is not pinned:
+            if writer.review.decision(memory_id).pinned is not pinned:
                 payload = PinPayload(memory=memory_id, at=now, pinned=pinned)
                 self._context.recorder.record(writer, new_id("pin", now), Op.PIN, payload, now=now)
-            after = writer.memory(memory_id)
+            after = writer.memories.get(memory_id)
             assert after is not None
             return sanitized_memory(after, now)
 
@@ -169,22 +172,22 @@ class Review:
 
 
 def _is_flagged(reader: Reader, id_: str) -> bool:
-    memory = reader.memory(id_)
+    memory = reader.memories.get(id_)
     if memory is not None and with_flags(memory).flags:
         return True
-    seq = reader.known([id_]).get(id_)
+    seq = reader.ledger.known([id_]).get(id_)
     if seq is None and memory is None:
         raise NotFound("memory or entry", id_)
     if seq is None:
         return False
     if any(sanitized_turn(turn).flags for turn in turns_of(reader, seq)):
         return True
-    return any(with_flags(memory).flags for memory in reader.memories_from([seq]))
+    return any(with_flags(memory).flags for memory in reader.memories.of_entries([seq]))
 
 
 def _check_are_suspects(reader: Reader, entry_ids: Sequence[str]) -> None:
-    seqs = reader.known(entry_ids)
-    remembered = reader.memories_from(list(seqs.values()))
+    seqs = reader.ledger.known(entry_ids)
+    remembered = reader.memories.of_entries(list(seqs.values()))
     suspected = {memory.seq for memory in remembered if with_flags(memory).quarantined}
     for entry_id in entry_ids:
         seq = seqs.get(entry_id)

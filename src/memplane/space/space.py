@@ -58,9 +58,9 @@ from memplane.space.ledger import Ledger
 from memplane.space.overview import Overview
 from memplane.space.recall import answer, enrich, enrich_briefly, within_limits, write_accesses
 from memplane.space.review import Review
-from memplane.storage.base import Writer
 from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Audience, Filter, ForgetScope
+from memplane.storage.store import Writer
 from memplane.types import (
     STORABLE_KINDS,
     Conversation,
@@ -183,9 +183,9 @@ class Space:
             if before := _seen_before(writer, given):
                 return before
             kept = projection.record(writer, draft, now)
-            if pins is not None and pins.texts and pins.erasures == writer.erasures():
+            if pins is not None and pins.texts and pins.erasures == writer.state.erasures():
                 for name, text in pins.texts.items():
-                    writer.pin(name, text, at=line.at)
+                    writer.state.pin(name, text, at=line.at)
             return Retained(id=kept.id, seq=kept.seq)
 
         return self._context.write("retain", work)
@@ -224,7 +224,7 @@ class Space:
             self._check_store_limits(writer, superseding=supersedes is not None)
             ref = None if supersedes is None else head_of(writer, supersedes)
             entry = self._context.recorder.record(writer, new_memory_id(), Op.STORE, stored, ref, now=now)
-            return present(writer.memory(entry.id))
+            return present(writer.memories.get(entry.id))
 
         return self._context.write("store", work)
 
@@ -255,7 +255,7 @@ class Space:
         check_query(key=key)
         now = self._context.clock()
         with self._context.operation("get") as reader:
-            found = reader.keyed(key.strip(), now=now)
+            found = reader.memories.by_key(key.strip(), now=now)
         if found is None:
             raise NotFound("key", key)
         return sanitized_memory(found, now)
@@ -264,7 +264,7 @@ class Space:
         """One memory by id, whatever its state."""
         check_query(id=memory_id)
         with self._context.operation("get") as reader:
-            found = reader.memory(memory_id)
+            found = reader.memories.get(memory_id)
         if found is None:
             raise NotFound("memory", memory_id)
         return sanitized_memory(found, self._context.clock())
@@ -274,7 +274,7 @@ class Space:
         check_query(key=key)
         now = self._context.clock()
         with self._context.operation("history") as reader:
-            return [sanitized_memory(memory, now) for memory in reader.key_history(key.strip())]
+            return [sanitized_memory(memory, now) for memory in reader.memories.history(key.strip())]
 
     def memories(
         self,
@@ -308,7 +308,7 @@ class Space:
         with self._context.operation("memories") as reader:
             return [
                 sanitized_memory(memory, where.now)
-                for memory in reader.memories(where, limit=limit, offset=offset)
+                for memory in reader.memories.find(where, limit=limit, offset=offset)
             ]
 
     def turns(self, conversation: str | None = None, *, limit: int = 100, offset: int = 0) -> list[Turn]:
@@ -318,7 +318,7 @@ class Space:
         check_counts(offset=offset)
         with self._context.operation("turns") as reader:
             where = Filter(now=self._context.clock(), conversation=conversation, audience=None)
-            found = reader.turns(where, limit=limit, offset=offset)
+            found = reader.turns.find(where, limit=limit, offset=offset)
         return [sanitized_turn(turn) for turn in found]
 
     def conversations(
@@ -329,17 +329,17 @@ class Space:
         check_limit(limit)
         check_counts(offset=offset)
         with self._context.operation("conversations") as reader:
-            return reader.conversations(project=project, limit=limit, offset=offset)
+            return reader.turns.conversations(project=project, limit=limit, offset=offset)
 
     def evidence(self, memory_id: str) -> list[Memory]:
         """Where a memory was said: the memory itself, then what each further place alone would have made of it."""
         check_query(id=memory_id)
         now = self._context.clock()
         with self._context.operation("evidence") as reader:
-            memory = reader.memory(memory_id)
+            memory = reader.memories.get(memory_id)
             if memory is None:
                 raise NotFound("memory", memory_id)
-            places = [memory, *(place.own for place in reader.evidence((memory_id,)))]
+            places = [memory, *(place.own for place in reader.claims.evidence((memory_id,)))]
         return [sanitized_memory(place, now) for place in places]
 
     def search(
@@ -465,7 +465,7 @@ class Space:
         name = check_name(recall or None, field="recall") or ""
 
         def work(writer: Writer) -> int:
-            there = {id_ for id_ in (*chosen, *passed) if can_be_rated(writer.memory(id_))}
+            there = {id_ for id_ in (*chosen, *passed) if can_be_rated(writer.memories.get(id_))}
             rated = FeedbackPayload(
                 recall=name,
                 selected=tuple(id_ for id_ in chosen if id_ in there),
@@ -549,7 +549,7 @@ class Space:
         memory_id = check_text(memory_id, field="id")
 
         def work(writer: Writer) -> Receipt:
-            memory = writer.memory(memory_id)
+            memory = writer.memories.get(memory_id)
             if memory is None:
                 raise NotFound("memory", memory_id)
             if memory.kind is Kind.EPISODE:
@@ -557,7 +557,7 @@ class Space:
                     "an episode is told anew from what was said; forget its conversation or entries instead",
                     field="id",
                 )
-            said = [memory.entry_id, *(place.own.entry_id for place in writer.evidence((memory_id,)))]
+            said = [memory.entry_id, *(place.own.entry_id for place in writer.claims.evidence((memory_id,)))]
             said += learned_from(writer, memory.entry_id)
             return self._context.recorder.forget(
                 writer, ForgetScope(entries=tuple(dict.fromkeys(said))), reason="deleted"
@@ -577,7 +577,7 @@ class Space:
         before = max(0, now - days * DAY)
 
         def work(writer: Writer) -> int:
-            count = writer.purge_superseded(before=before)
+            count = writer.memories.purge_superseded(before=before)
             if count:
                 payload = PurgePayload(before=before, count=count)
                 self._context.recorder.record(writer, new_id("purge", now), Op.PURGE, payload, now=now)
@@ -601,14 +601,14 @@ class Space:
         """What was said before a derived memory is replaced is weighed against it first, as it is in a replay."""
         with self._context.store() as store:
             with store.read() as reader:
-                memory = reader.memory(memory_id)
+                memory = reader.memories.get(memory_id)
             if memory is not None and memory.derived:
                 self._context.parts.worker.derive_by_rules(store)
 
     def _check_store_limits(self, writer: Writer, *, superseding: bool) -> None:
         if not self._context.caller.session:
             return
-        used = writer.usage(self._context.caller.session)
+        used = writer.ledger.usage(self._context.caller.session)
         if used.stores >= self._context.settings.session_stores_max:
             raise LimitReached("store", self._context.settings.session_stores_max)
         if superseding and used.supersedes >= self._context.settings.session_supersedes_max:
@@ -628,7 +628,7 @@ def _given_id(id_: str | None, idempotency_key: str | None) -> str | None:
 
 
 def _seen_before(writer: Writer, id_: str) -> Retained | None:
-    if writer.tombstoned([id_]):
+    if writer.ledger.tombstoned([id_]):
         return Retained(id=id_, seq=0, suppressed=True)
-    seq = writer.known([id_]).get(id_)
+    seq = writer.ledger.known([id_]).get(id_)
     return None if seq is None else Retained(id=id_, seq=seq, deduped=True)

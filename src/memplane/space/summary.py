@@ -10,8 +10,8 @@ import msgspec
 from memplane.clock import DAY, Instant
 from memplane.compaction.review import learnings_of
 from memplane.memory import projection
-from memplane.storage.base import Reader
 from memplane.storage.compaction import LearningStatus
+from memplane.storage.store import Reader
 from memplane.worker.pipeline import POISONED
 
 DAYS = 30
@@ -75,12 +75,12 @@ class SpaceSummary(msgspec.Struct, frozen=True, kw_only=True):
 def needs_of(reader: Reader, counts: Counts, now: Instant) -> dict[ReviewNeed, int]:
     """What needs a person, and how often. Whatever else comes to need one is counted here."""
     found = {
-        ReviewNeed.CONFLICTS: reader.conflict_count(),
+        ReviewNeed.CONFLICTS: reader.overview.conflict_count(),
         ReviewNeed.DRAFTS: counts.drafts,
-        ReviewNeed.QUARANTINE: reader.quarantine_size(now=now),
-        ReviewNeed.DOCUMENTS: reader.failed_document_count(),
+        ReviewNeed.QUARANTINE: reader.review.quarantined_count(now=now),
+        ReviewNeed.DOCUMENTS: reader.documents.failed_count(),
         ReviewNeed.DEAD_LETTERS: sum(
-            int(reader.note(name) or 0) for name in (POISONED, projection.UNREADABLE)
+            int(reader.state.note(name) or 0) for name in (POISONED, projection.UNREADABLE)
         ),
     }
     return {need: count for need, count in found.items() if count}
@@ -121,12 +121,12 @@ def today_of(now: Instant) -> int:
 
 def counted(reader: Reader, today: int) -> Counts:
     return Counts(
-        memories=reader.current_count(),
+        memories=reader.overview.current_count(),
         drafts=sum(learning.standing is LearningStatus.OPEN for learning in learnings_of(reader)),
-        days=tuple(reader.activity(today - DAYS + 1, today)),
+        days=tuple(reader.overview.activity(today - DAYS + 1, today)),
     )
 
 
 def marks_of(reader: Reader, today: int) -> Hashable:
     """Where the space stands: as long as this is the same, so are the counts."""
-    return (msgspec.structs.astuple(reader.marks()), reader.head().position, today)
+    return (msgspec.structs.astuple(reader.state.marks()), reader.ledger.head().position, today)

@@ -11,9 +11,9 @@ from memplane.errors import MemplaneError
 from memplane.ledger.payloads import decode
 from memplane.safety.redact import redact
 from memplane.safety.sanitize import sanitized_turn
-from memplane.storage.base import Reader
 from memplane.storage.filter import EntryFilter
-from memplane.storage.index import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.store import Reader
 from memplane.types import Caller, Entry, Op, Turn
 
 _TEXT_OPS = (Op.TURN, Op.HISTORY)
@@ -66,15 +66,15 @@ def timeline_page(
 ) -> list[TimelineEvent]:
     """At most `limit` of those that came before that place, the newest first. A filter that takes almost nothing is
     given up after a while: what it found by then is told."""
-    last = reader.head().seq + 1
+    last = reader.ledger.head().seq + 1
     end = last if before is None else min(max(before, 0), last)
-    return [timeline_event(reader, entry) for entry in reader.entries_before(end, narrowed, limit=limit)]
+    return [timeline_event(reader, entry) for entry in reader.ledger.before(end, narrowed, limit=limit)]
 
 
 def recent_names(reader: Reader) -> tuple[list[str], list[str]]:
     """The conversations and the doors of the entries that came in last, by name."""
-    newest = reader.newest_ops(limit=_RECENT_NAMES)
-    conversations = reader.conversations_of([entry.seq for entry in newest]) if newest else []
+    newest = reader.ledger.newest_ops(limit=_RECENT_NAMES)
+    conversations = reader.turns.conversations_of([entry.seq for entry in newest]) if newest else []
     return conversations[:_NAMES_MAX], sorted({entry.caller.door for entry in newest if entry.caller.door})
 
 
@@ -82,7 +82,7 @@ def timeline_event(reader: Reader, entry: Entry) -> TimelineEvent:
     turns: tuple[Turn, ...] = ()
     if entry.op in _TEXT_OPS:
         first = turn_number(entry.seq, 0)
-        between = reader.turns_between(first, first + TURNS_PER_ENTRY_MAX - 1)
+        between = reader.turns.between(first, first + TURNS_PER_ENTRY_MAX - 1)
         turns = tuple(sanitized_turn(turn) for turn in between)
     recorded = to_datetime(entry.recorded)
     return TimelineEvent(

@@ -1,36 +1,29 @@
-"""What was read out of turns: where a claim was said, what it is at odds with, and what agents made of it."""
+"""Claims: further evidence for a memory, conflicts between memories, and what one memory replaced or overruled."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import msgspec
 
 from memplane.clock import Instant
-from memplane.storage.filter import Filter
-from memplane.types import Memory, Tier
+from memplane.storage import rows
+from memplane.storage.session import Noun, WriteSession
+from memplane.types import Memory, State
+
+_encode = msgspec.json.Encoder().encode
+_decode_memory = msgspec.json.Decoder(Memory).decode
 
 
 class Evidence(msgspec.Struct, frozen=True, gc=False):
     """One more place where a memory was said."""
 
     memory: str
-    """The memory that was there already."""
+    """The memory that existed already."""
     own: Memory
-    """What this place alone would have made: it takes over when the first place is forgotten."""
-
-
-class Rating(msgspec.Struct, frozen=True, gc=False):
-    """What feedback made of a memory."""
-
-    memory: str
-    chosen: int
-    passed_over: int
-    leaning: float
-    importance: float
+    """The memory that this place alone would have made: it takes over when the first place is forgotten."""
 
 
 class PurgedMemory(msgspec.Struct, frozen=True, gc=False):
-    """What is left of a derived memory that was purged: whose place it had been taken by."""
+    """What is kept of a derived memory that was purged: which memory had replaced it."""
 
     id: str
     by: str
@@ -39,8 +32,8 @@ class PurgedMemory(msgspec.Struct, frozen=True, gc=False):
     at: Instant
 
 
-class ClaimReader(Protocol):
-    """What settling, recall and forgetting ask about derived memories, beside `Reader`."""
+class Claims(Noun):
+    """Reads of claims."""
 
     def rivals(
         self,
@@ -55,73 +48,78 @@ class ClaimReader(Protocol):
         """Live claims about a subject that are told in the same place, `within`: those that have this predicate, and of
         these those of the topic; those that hold one of the words, as far as they are among the newest that do; and the
         newest. At most `limit` of each."""
-
-    def claimed(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        """Memories with one of these predicates: predicate by predicate, at most `limit` of each, the newest first."""
-
-    def told_between(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
-        """Memories that speak of a time in this range, the earliest first."""
-
-    def hot(self, where: Filter, *, limit: int) -> list[Memory]:
-        """Memories that are always told: the pinned ones first, then the newest. Nothing quarantined is among them."""
+        about = {"subject": subject, "within": within, "limit": limit}
+        found = self._session.all("rivals", predicate=predicate, **about)
+        if topic and len(found) == limit:
+            found += self._session.all("rivals_by_topic", predicate=predicate, topic=topic, **about)
+        found += self._session.all("newest_rivals", **about)
+        if words:
+            found += self._session.all(
+                "rivals_by_words", match=self._session.words.match("memory", words), **about
+            )
+        return list({row[0]: rows.memory_from(row) for row in found}.values())
 
     def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         """The open conflicts that one of these memories is part of; all of them where no id is given."""
+        found = self._session.all("conflicts", ids=list(ids)) if ids else self._session.all("all_conflicts")
+        return [(left, right) for left, right in found]
 
     def evidence(self, memory_ids: Sequence[str]) -> list[Evidence]:
         """Further places where these were said, in order."""
-
-    def memories_from(self, seqs: Sequence[int]) -> list[Memory]:
-        """Every memory of these entries, whatever its state."""
-
-    def heirs(self, ids: Sequence[str]) -> dict[str, str]:
-        """For each of these that was replaced, the last of its chain that is there."""
-
-    def all_replaced(self, seqs: Sequence[int]) -> list[int]:
-        """Of these entries, those of which there are memories, and all of them superseded."""
+        return [
+            Evidence(memory, _decode_memory(body))
+            for memory, body in self._session.all("evidence", ids=list(memory_ids))
+        ]
 
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
         """The ids of derived memories that one of these replaced."""
+        return sorted(id_ for (id_,) in self._session.all("replaced_by", ids=list(ids)))
 
     def displaced_by(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         """(old, new) of memories that were stored on purpose and that one of these replaced."""
+        return [(old, new) for old, new in self._session.all("displaced_by", ids=list(ids))]
 
     def purged_by(self, ids: Sequence[str]) -> list[PurgedMemory]:
         """What was purged after one of these had replaced it."""
-
-    def rated_by(self, seqs: Sequence[int]) -> bool:
-        """Whether one of these entries is feedback."""
+        return [PurgedMemory(*row) for row in self._session.all("purged_by", ids=list(ids))]
 
     def overruled(self, ids: Sequence[str]) -> list[str]:
         """What was passed over because of one of these."""
+        return [id_ for (id_,) in self._session.all("overruled", ids=list(ids))]
 
-    def accesses(self, ids: Sequence[str]) -> dict[str, int]:
-        """How often these were told."""
+    def evidence_at(self, seqs: Sequence[int]) -> list[Memory]:
+        """What these entries alone would have made of what others said before them, by seq and id."""
+        return [_decode_memory(body) for (body,) in self._session.all("evidence_at", seqs=list(seqs))]
 
 
-class ClaimWriter(Protocol):
+class ClaimsWriter(Claims):
     """The same inside a write transaction."""
 
-    def set_derived(self, seq: int) -> None:
-        """Memories are derived from everything up to seq."""
+    def __init__(self, session: WriteSession) -> None:
+        self._session: WriteSession = session
 
     def add_evidence(self, evidence: Evidence) -> None:
         """Adding again changes nothing."""
+        own = evidence.own
+        self._session.many("add_evidence", [(evidence.memory, own.seq, own.id, _encode(own).decode())])
 
-    def note_overruled(self, memory_id: str, by: Sequence[str]) -> None:
+    def add_overruled(self, memory_id: str, by: Sequence[str]) -> None:
         """It was passed over because of these."""
+        self._session.many("note_overruled", [(memory_id, each) for each in by])
 
     def contest(self, left: str, right: str) -> None:
         """Mark both contested and remember that they are at odds."""
+        self._session.many("add_conflict", [(min(left, right), max(left, right))])
+        self._session.many("set_state", [(left, State.CONTESTED), (right, State.CONTESTED)])
 
     def settle(self, memory_id: str) -> None:
         """Take it out of every conflict; whoever is in none any more is active again."""
+        settle(self._session, memory_id)
 
-    def rate(self, rating: Rating) -> None:
-        """Write down what feedback made of a memory; the importance it had before the first is kept as its base."""
 
-    def set_tiers(self, tiers: Sequence[tuple[str, Tier]]) -> None:
-        """Change how these surface."""
-
-    def add_accesses(self, ids: Sequence[str], *, at: Instant) -> None:
-        """They were told once more."""
+def settle(session: WriteSession, memory_id: str) -> None:
+    """Remove a memory from every conflict; a memory that is in none any more is active again."""
+    others = session.all("at_odds", id=memory_id)
+    if others:
+        session.many("drop_conflicts", [(memory_id,)])
+        session.many("uncontest", [*others, (memory_id,)])

@@ -1,22 +1,21 @@
-"""What compaction keeps of raw days: learnings that wait for a decision, lines of weekly digests, and what was decided
-about every raw entry."""
+"""Compaction: learnings that wait for review, lines of digests, and what was decided about every raw entry."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
 import msgspec
 
-from memplane.clock import Instant
-from memplane.types import Memory
+from memplane.clock import DAY, Instant, to_datetime, to_instant
+from memplane.storage import rows
+from memplane.storage.session import NEVER, Noun, WriteSession
 
 RETENTION = "retention"
-"""The reason of tombstones that the retention policy sets; nobody else may give it."""
+"""The reason of tombstones that the retention policy sets; no caller may give it."""
 
 
 class Layer(StrEnum):
-    """Where compaction promotes something to, called as the op that records it."""
+    """Where compaction promotes something to, named as the op that records it."""
 
     LEARN = "learn"
     DIGEST = "digest"
@@ -24,7 +23,7 @@ class Layer(StrEnum):
 
 
 class LearningStatus(StrEnum):
-    """How a learning stands."""
+    """Whether a learning was reviewed."""
 
     OPEN = "open"
     CONFIRMED = "confirmed"
@@ -32,7 +31,7 @@ class LearningStatus(StrEnum):
 
 
 class CompactionLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something that compaction kept, with what it was read from."""
+    """Something that compaction kept, with the entries it was read from."""
 
     id: str
     seq: int
@@ -51,7 +50,7 @@ class CompactionLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class LearningDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What was said about a learning: once confirmed, it stays so."""
+    """The review of a learning: once confirmed, it stays confirmed."""
 
     learning: str
     confirmed: bool
@@ -61,7 +60,7 @@ class LearningDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JudgementRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What compaction decided about one thing of a raw entry: a memory, or a turn that holds none."""
+    """What compaction decided about one item of a raw entry: a memory, or a turn without one."""
 
     day: str
     entry: str
@@ -72,61 +71,134 @@ class JudgementRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RawEntryPosition(msgspec.Struct, frozen=True, gc=False):
-    """An entry in which something was said, and when."""
+    """An entry with a turn in it, and when the turn was said."""
 
     seq: int
     id: str
     at: Instant
 
 
-class CompactionReader(Protocol):
-    """What compaction, review and retention ask of a store, beside `Reader`."""
+class Compaction(Noun):
+    """Reads of what compaction kept and decided."""
 
     def raw_between(self, since: Instant, until: Instant) -> list[RawEntryPosition]:
         """Turns and histories that show a turn said in this time, by when and seq."""
+        return [RawEntryPosition(*row) for row in self._session.all("raw_between", since=since, until=until)]
 
     def raw_days(self, before: Instant) -> list[Instant]:
+        # From day to day rather than over all turns: there are few days and may be many turns.
         """The first moment of every day (UTC) on which such a turn was said before then, in order."""
+        days: list[Instant] = []
+        (first,) = self._session.one("first_raw", since=NEVER)
+        while first is not None and first < before:
+            days.append(first - first % DAY)
+            (first,) = self._session.one("first_raw", since=days[-1] + DAY)
+        return days
 
-    def judged(self, entry_ids: Sequence[str]) -> list[JudgementRow]:
+    def judgements(self, entry_ids: Sequence[str]) -> list[JudgementRow]:
         """What was decided about these entries, by entry and item."""
+        return [_judged_item(row) for row in self._session.all("judged", ids=list(entry_ids))]
 
-    def judged_on(self, day: str | None, *, limit: int, offset: int) -> list[JudgementRow]:
+    def judgements_on(self, day: str | None, *, limit: int, offset: int) -> list[JudgementRow]:
         """What was decided about a day, or about all; the newest day first, then by entry and item."""
+        return [
+            _judged_item(row) for row in self._session.all("judged_on", day=day, limit=limit, offset=offset)
+        ]
 
     def lines(self, layer: Layer, day: str | None = None) -> list[CompactionLine]:
+        # From a day to a day, so that the index leads there.
         """Everything that is kept there, or what is of one day, by day, then when it was said, then id."""
+        first, last = (day, day) if day is not None else ("", "~")
+        return [_line(row) for row in self._session.all("lines", layer=layer, first=first, last=last)]
 
     def lines_at(self, ids: Sequence[str]) -> list[CompactionLine]:
         """Those of these that are there, whatever their layer, by seq."""
+        return [_line(row) for row in self._session.all("lines_at", ids=list(ids))]
 
     def lines_from(self, entry_ids: Sequence[str]) -> list[CompactionLine]:
         """What was read from one of these entries at least, by seq."""
+        return [_line(row) for row in self._session.all("lines_from", ids=list(entry_ids))]
 
-    def verdicts(self) -> dict[str, LearningDecision]:
+    def decisions(self) -> dict[str, LearningDecision]:
         """By learning, what was decided about it, also where it was forgotten since."""
+        return {
+            learning: LearningDecision(
+                learning=learning, confirmed=bool(confirmed), by=by, at=to_datetime(at), memory=memory
+            )
+            for learning, confirmed, by, at, memory in self._session.all("verdicts")
+        }
 
-    def payloads_left(self, entry_ids: Sequence[str]) -> set[str]:
-        """Of these entries, the ones whose payload is still there."""
-
-    def forgotten_by_someone(self, entry_ids: Sequence[str]) -> set[str]:
+    def forgotten_by_request(self, entry_ids: Sequence[str]) -> set[str]:
         """Of these ids, those with a tombstone that retention did not set."""
-
-    def cited_by(self, memory_id: str) -> list[int]:
-        """The seqs of the entries that an episode quotes."""
-
-    def evidence_at(self, seqs: Sequence[int]) -> list[Memory]:
-        """What these entries alone would have made of what others said before them, by seq and id."""
+        found = self._session.all("forgotten_by_someone", ids=list(entry_ids), retention=RETENTION)
+        return {id_ for (id_,) in found}
 
 
-class CompactionWriter(Protocol):
+class CompactionWriter(Compaction):
     """The same inside a write transaction."""
+
+    def __init__(self, session: WriteSession) -> None:
+        self._session: WriteSession = session
 
     def add_line(self, line: CompactionLine) -> None:
         """A line goes when its entry is erased. Adding it again changes nothing."""
+        row = (
+            line.seq,
+            line.id,
+            line.layer,
+            line.day,
+            line.kind,
+            line.text,
+            to_instant(line.at),
+            msgspec.json.encode(line.sources).decode(),
+            line.quote,
+            line.conversation,
+            line.project,
+            line.within,
+            line.recorded,
+        )
+        self._session.many("add_line", [row])
+        self._session.many("add_line_source", [(source, line.seq) for source in dict.fromkeys(line.sources)])
 
-    def add_judged(self, judged: Sequence[JudgementRow]) -> None:
+    def add_judgements(self, judged: Sequence[JudgementRow]) -> None:
         """What was decided first about an item stays."""
+        self._session.many(
+            "add_judged", [(it.day, it.entry, it.item, it.outcome, it.into, it.reason) for it in judged]
+        )
 
     def add_decision(self, decision: LearningDecision) -> None:
         """A confirmation wins over a rejection; otherwise what was decided first stays."""
+        at = to_instant(decision.at)
+        self._session.many(
+            "add_verdict", [(decision.learning, int(decision.confirmed), decision.by, at, decision.memory)]
+        )
+
+
+def erase_lines(session: WriteSession, seqs: Sequence[int]) -> None:
+    """Remove what compaction kept under these entries."""
+    for query in ("drop_line", "drop_line_sources"):
+        session.many(query, [(seq,) for seq in seqs])
+
+
+def _judged_item(row: rows.Row) -> JudgementRow:
+    day, entry, item, outcome, into, reason = row
+    return JudgementRow(day=day, entry=entry, item=item, outcome=outcome, into=into, reason=reason)
+
+
+def _line(row: rows.Row) -> CompactionLine:
+    seq, id_, layer, day, kind, text, at, sources, quote, conversation, project, within, recorded = row
+    return CompactionLine(
+        id=id_,
+        seq=seq,
+        layer=Layer(layer),
+        day=day,
+        kind=kind,
+        text=text,
+        at=to_datetime(at),
+        sources=rows.tags_from(sources),
+        quote=quote,
+        conversation=conversation,
+        project=project,
+        within=within,
+        recorded=recorded,
+    )

@@ -1,60 +1,72 @@
-"""Conversations that are told in short, and those that are not yet told to the end."""
+"""Episodes: summaries of conversations, and conversations that still need one."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import msgspec
 
 from memplane.clock import Instant
 from memplane.storage.filter import Filter
-from memplane.types import Memory, Turn
+from memplane.storage.memories import add_memories, drop_memories
+from memplane.storage.session import Noun, WriteSession
+from memplane.storage.state import grow_generation
+from memplane.types import Memory
 
 
 class OpenSitting(msgspec.Struct, frozen=True, gc=False):
-    """A conversation that goes on beyond its last episode."""
+    """A conversation that continues after its last episode."""
 
     conversation: str
     first: int
-    """The number of the first turn that no episode tells."""
+    """The number of the first turn that no episode covers."""
     last_at: Instant
 
 
-class EpisodeReader(Protocol):
-    """What telling asks of a store, beside `Reader`."""
+class Episodes(Noun):
+    """Reads of episodes."""
 
-    def untold(self, *, before: Instant, limit: int) -> list[OpenSitting]:
+    def pending(self, *, before: Instant, limit: int) -> list[OpenSitting]:
         """Conversations whose last turn was before then and that no episode tells to the end."""
+        return [OpenSitting(*row) for row in self._session.all("untold", before=before, limit=limit)]
 
-    def untold_in(self, conversation: str) -> OpenSitting | None:
+    def pending_in(self, conversation: str) -> OpenSitting | None:
         """What no episode tells of a conversation."""
+        row = self._session.one("untold_in", conversation=conversation)
+        return None if row is None else OpenSitting(*row)
 
-    def turns_of(self, conversation: str, *, since: int) -> list[Turn]:
-        """The turns of a conversation with n >= since, in order."""
-
-    def last_turn_of(self, conversation: str, *, before: int) -> Turn | None:
-        """The turn of a conversation with the largest n < before."""
-
-    def episode_count(self, conversations: Sequence[str]) -> int:
+    def count(self, conversations: Sequence[str]) -> int:
         """How many episodes tell of these conversations."""
+        return int(self._session.one("episode_count", conversations=list(conversations))[0])
 
-    def conversations_of(self, seqs: Sequence[int]) -> list[str]:
-        """The conversations that turns of these entries belong to."""
-
-    def episodes_of(self, conversations: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
+    def of_conversations(self, conversations: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
         """The newest episodes of these conversations that pass the filter, all together."""
+        return self._session.memories("episodes_of", where, conversations=list(conversations), limit=limit)
+
+    def cited_seqs(self, memory_id: str) -> list[int]:
+        """The seqs of the entries that an episode quotes."""
+        return [seq for (seq,) in self._session.all("cited_by", id=memory_id)]
 
 
-class EpisodeWriter(Protocol):
+class EpisodesWriter(Episodes):
     """The same inside a write transaction."""
 
-    def add_episodes(self, episodes: Sequence[tuple[Memory, Sequence[int]]]) -> None:
-        """Memories of kind episode, each with the seqs of the entries it quotes; they go with the first of these."""
+    def __init__(self, session: WriteSession) -> None:
+        self._session: WriteSession = session
 
-    def drop_episodes(self, conversation: str) -> None:
-        """Take a conversation's episodes away, so that it can be told anew."""
-
-    def set_untold(self, untold: OpenSitting) -> None:
+    def set_pending(self, pending: OpenSitting) -> None:
         """Add or replace."""
+        self._session.many("set_untold", [(pending.conversation, pending.first, pending.last_at)])
 
-    def set_told(self, conversation: str) -> None:
+    def set_done(self, conversation: str) -> None:
         """Episodes tell it to the end."""
+        self._session.many("set_told", [(conversation,)])
+
+    def add(self, episodes: Sequence[tuple[Memory, Sequence[int]]]) -> None:
+        """Memories of kind episode, each with the seqs of the entries it quotes; they go with the first of these."""
+        add_memories(self._session, [memory for memory, _ in episodes])
+        self._session.many("add_cited", [(seq, memory.id) for memory, seqs in episodes for seq in seqs])
+
+    def drop(self, conversation: str) -> None:
+        """Take a conversation's episodes away, so that it can be told anew."""
+        found = self._session.all("episode_rows", conversation=conversation)
+        drop_memories(self._session, found)
+        grow_generation(self._session, found)

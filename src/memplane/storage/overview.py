@@ -1,13 +1,31 @@
-"""What a person who looks at a space asks of a store: figures that cost the same at any size, the facts around a subject,
-and what changed between two moments."""
-
-from typing import Protocol
+"""Overview: figures that cost the same at any size, the facts around a subject, and what changed between two moments."""
 
 import msgspec
 
-from memplane.clock import Instant
+from memplane.clock import DAY, Instant
+from memplane.storage import conditions, rows
 from memplane.storage.filter import Filter
+from memplane.storage.session import Noun
 from memplane.types import Memory
+
+_ABOUT_MAX = 2_000
+"""If a subject has more facts than this, only those among the newest memories are read."""
+_WINDOW = 5_000
+
+
+class SpaceSizes(msgspec.Struct, frozen=True):
+    """How much a space holds."""
+
+    entries: int
+    erased: int
+    turns: int
+    memories: int
+    active: int
+    superseded: int
+    expired: int
+    keys: int
+    tombstones: int
+    audit: int
 
 
 class TurnSpan(msgspec.Struct, frozen=True):
@@ -18,48 +36,69 @@ class TurnSpan(msgspec.Struct, frozen=True):
     last: Instant | None
 
 
-class OverviewReader(Protocol):
-    """Beside `Reader`. Every list is bounded by the caller, and no answer looks at every row of a space."""
+class Overview(Noun):
+    """Every list is bounded by the caller, and no method but `sizes` reads every row of a space."""
+
+    def sizes(self, *, now: Instant) -> SpaceSizes:
+        """Exact counts; may take time on a large space."""
+        return SpaceSizes(*(self._session.one("sizes", now=now) or ()))
 
     def activity(self, first: int, last: int) -> list[int]:
         """How many turns were said and memories written on each day (UTC, counted from 1970), from first to last."""
+        return [count for (count,) in self._session.all("activity", first=first, last=last, length=DAY)]
 
     def current_count(self) -> int:
         """Memories that nothing replaced, those that expired and were not swept yet among them."""
+        return int(self._session.one("current_count")[0])
 
     def expired_count(self, *, now: Instant) -> int:
         """How many of these have expired."""
+        return int(self._session.one("expired_count", now=now)[0])
 
     def conflict_count(self) -> int:
         """Pairs of memories that are at odds."""
-
-    def failed_document_count(self) -> int:
-        """Documents that could not be told in short."""
+        return int(self._session.one("conflict_count")[0])
 
     def subjects(self, *, first: str, limit: int) -> list[str]:
         """Subjects of facts in the order of their names, from this one on."""
+        return [subject for (subject,) in self._session.all("subjects", first=first, limit=limit)]
 
-    def subjects_lately(self, *, limit: int) -> list[str]:
+    def recent_subjects(self, *, limit: int) -> list[str]:
         """The subjects of the memories written last, the newest first, as often as they occur; of so many memories."""
+        return [subject for (subject,) in self._session.all("subjects_lately", limit=limit)]
 
     def facts_about(self, subject: str, where: Filter, *, limit: int) -> list[Memory]:
         """Memories with this subject and a predicate, the newest first. Of a subject with very many, only among the
         memories written last before the time that is asked for."""
+        (count,) = self._session.one("count_about", subject=subject, limit=_ABOUT_MAX + 1)
+        wanted = conditions.of_memories(where)
+        if count <= _ABOUT_MAX:
+            found = self._session.filtered("facts_about", wanted, subject=subject, limit=limit)
+        else:
+            until = where.now if where.as_of is None else where.as_of
+            found = self._session.filtered(
+                "facts_about_lately", wanted, subject=subject, until=until, window=_WINDOW, limit=limit
+            )
+        return [rows.memory_from(row) for row in found]
 
     def learned(self, begin: Instant, end: Instant, *, limit: int, offset: int) -> list[Memory]:
         """Memories that held at the end and did not at the beginning, and in whose place none held then; newest first."""
+        found = self._session.all("learned", begin=begin, end=end, limit=limit, offset=offset)
+        return [rows.memory_from(row) for row in found]
 
     def replaced(self, begin: Instant, end: Instant, *, limit: int, offset: int) -> list[Memory]:
         """Memories that held at the beginning and had been replaced by the end, those replaced last first."""
-
-    def predecessors(self, memory_id: str, *, limit: int) -> list[Memory]:
-        """Memories in whose place this one came, whether or not it is still there; the oldest first."""
+        found = self._session.all("replaced", begin=begin, end=end, limit=limit, offset=offset)
+        return [rows.memory_from(row) for row in found]
 
     def first_moment(self) -> Instant | None:
         """When the first thing was said or recorded, whichever is earlier; None where nothing was."""
+        return min((at for at in self._session.one("first_moments") if at is not None), default=None)
 
     def turn_span(self, since: Instant) -> TurnSpan:
         """Of what was said since then."""
+        return TurnSpan(*self._session.one("turn_span", since=since))
 
     def behavioral_count(self) -> int:
         """How many of the current memories steer how an agent acts."""
+        return int(self._session.one("behavioral_count")[0])

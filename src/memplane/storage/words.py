@@ -10,6 +10,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import apsw
@@ -40,6 +41,7 @@ _VARIATION = re.compile("[\ufe00-\ufe0f]")  # how a symbol is drawn, not which
 INDEXED_CHARS_MAX = 1_000_000
 """What is said beyond in one text is kept and shown, but not found."""
 
+_STEM_CHARS_MAX = 200
 _LONG_WORD = re.compile(r"\S{257}")
 _PIECE = re.compile(r"\s+|\S{1,256}")
 
@@ -88,6 +90,13 @@ def words_of(text: str) -> list[str]:
 def stems_of(text: str) -> list[str]:
     """The tokens the index holds for a text."""
     return _tokens(index_text(text), "porter", "unicode61")
+
+
+def index_key(stem: str) -> str:
+    """A stem as a table keeps it: a key has a largest size, and a word has none."""
+    if len(stem) <= _STEM_CHARS_MAX:
+        return stem
+    return stem[:64] + sha256(stem.encode()).hexdigest()
 
 
 def held_words(stems: frozenset[str], words: Sequence[str]) -> list[str]:

@@ -13,9 +13,7 @@ from typing import Protocol
 import msgspec
 
 from memplane.clock import Instant
-from memplane.storage.episodes import EpisodeReader
-from memplane.storage.index import IndexReader
-from memplane.types import LedgerHead
+from memplane.storage.store import Reader
 
 LOST = "lost"
 """In place of an error's code: whoever had the lease was not heard of again."""
@@ -35,13 +33,6 @@ class Lease(msgspec.Struct, frozen=True):
     """Of these, those that were the space's own fault as far as anybody can tell."""
     error: str | None
     """The code of the last one."""
-
-
-class WorkReader(IndexReader, EpisodeReader, Protocol):
-    """What shows whether anything waits; every `Reader` is one."""
-
-    def head(self) -> LedgerHead:
-        """The ledger's last place, and the end of its chain."""
 
 
 class NoWork(msgspec.Struct, frozen=True):
@@ -124,7 +115,7 @@ class Work(Protocol):
     def give_back(self, lease: Lease, *, got_on: bool) -> None:
         """More is to be done, by whoever comes next; with `got_on`, what failed before is forgotten."""
 
-    def finish(self, lease: Lease, decide: Callable[[WorkReader], NoWork | None]) -> bool:
+    def finish(self, lease: Lease, decide: Callable[[Reader], NoWork | None]) -> bool:
         """Nothing waits there, if `decide` finds so: it reads the space while nobody can write to it, and answers None
         where something came in meanwhile. False then, or where the lease is not ours any more."""
 

@@ -13,8 +13,9 @@ import msgspec
 
 from memplane.errors import NotFound
 from memplane.ledger.verify import verify
-from memplane.storage.base import Reader, Store, Stores, Writer
-from memplane.storage.moving import CATALOG_TABLES, LEDGER, SPACE_TABLES, Key, Row, RowStability, Table
+from memplane.storage.store import Reader, Store, Writer
+from memplane.storage.stores import Stores
+from memplane.storage.tables import CATALOG_TABLES, LEDGER, SPACE_TABLES, Key, Row, RowStability, Table
 from memplane.transfer.tables import (
     CopyCounts,
     Count,
@@ -51,23 +52,23 @@ class StoreRows:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def rows_of(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
+    def rows(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
         with self._store.read() as reader:
-            return reader.rows_of(table, after=after, limit=limit, bytes_max=bytes_max)
+            return reader.tables.rows(table, after=after, limit=limit, bytes_max=bytes_max)
 
-    def row_counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         with self._store.read() as reader:
-            return reader.row_counts()
+            return reader.tables.counts()
 
     def restore(self, parts: Sequence[tuple[Table, Sequence[Row]]]) -> None:
         def work(writer: Writer) -> None:
             for table, copied in parts:
-                writer.restore(table, copied)
+                writer.tables.restore(table, copied)
 
         self._store.write(work)
 
     def remove(self, table: Table, copied: Sequence[Row]) -> None:
-        self._store.write(lambda writer: writer.remove(table, copied))
+        self._store.write(lambda writer: writer.tables.remove(table, copied))
 
 
 class CopyView(NamedTuple):
@@ -79,23 +80,25 @@ class CopyView(NamedTuple):
 
 
 def space_position(reader: Reader) -> SpacePosition:
-    return SpacePosition(reader.head(), reader.audit_size(), reader.erasures(), reader.marks().generation)
+    return SpacePosition(
+        reader.ledger.head(), reader.audit.count(), reader.state.erasures(), reader.state.marks().generation
+    )
 
 
 def view_of(reader: Reader) -> CopyView:
-    return CopyView(space_position(reader), reader.indexed(), reader.row_counts())
+    return CopyView(space_position(reader), reader.words.indexed(), reader.tables.counts())
 
 
 def check_related(source: Reader, target: Reader) -> None:
     """Raises `NotACopy` unless the target's ledger and its audit log are where those of the source were once: a chain
     covers all before its end."""
-    head = target.head()
+    head = target.ledger.head()
     if head.position:
-        entries = source.ledger_rows(after=head.position - 1, limit=1)
+        entries = source.ledger.rows(after=head.position - 1, limit=1)
         if not entries or entries[0].position != head.position or entries[0].digest != head.digest:
             raise NotACopy(f"entry {head.position} of the target is not in the source")
-    last = target.audit_size()
-    if last and source.audit(after=last - 1, limit=1) != target.audit(after=last - 1, limit=1):
+    last = target.audit.count()
+    if last and source.audit.rows(after=last - 1, limit=1) != target.audit.rows(after=last - 1, limit=1):
         raise NotACopy(f"audit record {last} of the target is not in the source")
 
 
@@ -104,14 +107,14 @@ def copy_space(source: Reader, target: Store, made: CopyCounts, told: ProgressLi
     view = view_of(source)
     with target.read() as reader:
         check_related(source, reader)
-        there, last = reader.row_counts(), reader.head().position
+        there, last = reader.tables.counts(), reader.ledger.head().position
         changed = [table for table in SPACE_TABLES if _is_changed(source, reader, table, view.counts, there)]
     sink = Sink(StoreRows(target), made, told)
     for table in changed:
         if table is LEDGER:
             _copy_ledger(source, target, sink, last)
         else:
-            make_same(source, sink, table, made, there=there[table.name])
+            make_same(source.tables, sink, table, made, there=there[table.name])
     sink.flush()
     return view
 
@@ -122,23 +125,23 @@ def _is_changed(
     """Looked at in one go, since most spaces are as they were when a move is run again."""
     if not there[table.name]:
         return wanted[table.name] > 0
-    return wanted[table.name] != there[table.name] or not are_same(source, target, table)
+    return wanted[table.name] != there[table.name] or not are_same(source.tables, target.tables, table)
 
 
 def complete(target: Store, view: CopyView) -> None:
     """What an engine makes for itself, which takes long: the source need not be kept open for it."""
     with target.read() as reader:
-        if reader.indexed() == view.indexed:
+        if reader.words.indexed() == view.indexed:
             return
-    while target.write(lambda writer: writer.index_until(view.indexed)):
+    while target.write(lambda writer: writer.words.index_until(view.indexed)):
         pass
 
 
 def problems_of(view: CopyView, target: Reader) -> Iterator[str]:
     """What is wrong with a copy, by chain and counts."""
-    if view.standing.head != target.head():
+    if view.standing.head != target.ledger.head():
         yield "the ledgers do not end alike"
-    counts = target.row_counts()
+    counts = target.tables.counts()
     for name, wanted in view.counts.items():
         if wanted != counts[name]:
             yield f"{name} has {wanted:,} rows and the copy {counts[name]:,}"
@@ -148,7 +151,8 @@ def problems_of(view: CopyView, target: Reader) -> Iterator[str]:
 def unlike(source: Reader, target: Reader) -> dict[str, int]:
     """How many rows of each table differ; empty if none does."""
     found = {
-        table.name: sum(1 for _ in differences(source, target, table, Count())) for table in SPACE_TABLES
+        table.name: sum(1 for _ in differences(source.tables, target.tables, table, Count()))
+        for table in SPACE_TABLES
     }
     return {name: count for name, count in found.items() if count}
 
@@ -159,8 +163,8 @@ def _copy_ledger(source: Reader, target: Store, sink: Sink, last: int) -> None:
     if last:
         moves, names = _moved(source, sink.target)
         if moves or names:
-            target.write(lambda writer: writer.reorder(moves, names))
-    for row in all_rows(source, LEDGER, (last,) if last else None):
+            target.write(lambda writer: writer.tables.reorder(moves, names))
+    for row in all_rows(source.tables, LEDGER, (last,) if last else None):
         sink.add(LEDGER, row)
 
 
@@ -170,7 +174,7 @@ def _moved(
     """The places that entries have now, and the names."""
     moves: list[tuple[int, int]] = []
     names: list[tuple[int, str, str | None]] = []
-    for ours, theirs in differences(source, target, LEDGER, Count()):
+    for ours, theirs in differences(source.tables, target, LEDGER, Count()):
         if theirs is None:
             break  # from here on, all are new: the chains are the same up to the end of the target's
         if ours is None or any(
@@ -314,7 +318,7 @@ class Move:
         for name in self._spaces_of(self._target):
             if name not in set(names):
                 report.blame(f"{_shown(name)} is not in the source")
-        ours, theirs = self._source.catalog_rows(), self._target.catalog_rows()
+        ours, theirs = self._source.catalog_tables(), self._target.catalog_tables()
         for table in CATALOG_TABLES:
             found[table.name] += sum(1 for _ in differences(ours, theirs, table, Count()))
         report.spaces = len(names)
@@ -335,10 +339,10 @@ class Move:
                 target.read() as copied,
             ):
                 check_related(reader, copied)
-        theirs = self._target.catalog_rows()
+        theirs = self._target.catalog_tables()
         for table in CATALOG_TABLES:
-            if table.sort in (RowStability.GROWS, RowStability.LISTED):
-                for row, there in differences(self._source.catalog_rows(), theirs, table, Count()):
+            if table.change in (RowStability.GROWS, RowStability.LISTED):
+                for row, there in differences(self._source.catalog_tables(), theirs, table, Count()):
                     if row is None and there is not None:
                         raise NotACopy(f"the target has a {table.name} that is not in the source")
 
@@ -370,16 +374,16 @@ class Move:
         """Last: it says where things live, and nobody is to be let in before they do. Whoever serves the source counts on
         in it, so that a look at it may not be the last."""
         made = CopyCounts()
-        ours, theirs = self._source.catalog_rows(), self._target.catalog_rows()
+        ours, theirs = self._source.catalog_tables(), self._target.catalog_tables()
         counts: dict[str, int] = {}
         for _ in range(passes_max):
-            there = theirs.row_counts()
+            there = theirs.counts()
             sink = Sink(theirs, made, lambda _table, _rows: None)
             for table in CATALOG_TABLES:
                 make_same(ours, sink, table, made, there=there[table.name])
             sink.flush()
-            counts = theirs.row_counts()
-            if ours.row_counts() == counts:
+            counts = theirs.counts()
+            if ours.counts() == counts:
                 break
         else:
             if passes_max > 1:

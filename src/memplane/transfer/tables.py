@@ -1,10 +1,10 @@
 """One table made the same as another."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from memplane.errors import InvalidRequest
-from memplane.storage.moving import META, Key, Row, Rows, RowStability, Table
+from memplane.storage.tables import META, Key, Row, RowStability, Table
 
 # Two tables side by side, in the order of their keys, a page of each at a time.
 #
@@ -22,8 +22,18 @@ Difference = tuple[Row | None, Row | None]
 class ReadableTables(Protocol):
     """Something whose tables can be read."""
 
-    def rows_of(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
-        """See `MoveReader`."""
+    def rows(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
+        """See `Tables.rows`."""
+
+
+class WritableTables(ReadableTables, Protocol):
+    """Something whose tables can be written, too: a space or the catalog."""
+
+    def restore(self, parts: Sequence[tuple[Table, Sequence[Row]]]) -> None:
+        """See `CatalogTables.restore`."""
+
+    def remove(self, table: Table, copied: Sequence[Row]) -> None:
+        """See `CatalogTables.remove`."""
 
 
 class Count:
@@ -36,7 +46,7 @@ class Count:
 
 def all_rows(place: ReadableTables, table: Table, after: Key | None = None) -> Iterator[Row]:
     """In the order of keys. Pages are read when they are needed, so what is behind may change meanwhile."""
-    while found := place.rows_of(table, after=after, limit=PAGE_ROWS, bytes_max=PAGE_BYTES):
+    while found := place.rows(table, after=after, limit=PAGE_ROWS, bytes_max=PAGE_BYTES):
         yield from found
         if table.heavy is None and len(found) < PAGE_ROWS:
             return
@@ -131,7 +141,7 @@ class Sink:
     """Collects rows, of one table after the other, until they make a transaction worth its while, or no more should be
     held in memory: a small space is written at once."""
 
-    def __init__(self, target: Rows, made: CopyCounts, told: ProgressListener) -> None:
+    def __init__(self, target: WritableTables, made: CopyCounts, told: ProgressListener) -> None:
         self.target = target
         self._made = made
         self._told = told
@@ -167,7 +177,7 @@ def make_same(source: ReadableTables, sink: Sink, table: Table, made: CopyCounts
         count = Count()
         gone = _delete_extra_rows(source, sink.target, table, count)
         made.removed += gone
-        made.erased += gone if table.sort is RowStability.ERASED else 0
+        made.erased += gone if table.change is RowStability.ERASED else 0
         if not gone and count.source == count.target and table is not META:
             return
         missing = _missing(source, sink.target, table)
@@ -175,7 +185,7 @@ def make_same(source: ReadableTables, sink: Sink, table: Table, made: CopyCounts
         sink.add(table, row)
 
 
-def _delete_extra_rows(source: ReadableTables, target: Rows, table: Table, count: Count) -> int:
+def _delete_extra_rows(source: ReadableTables, target: WritableTables, table: Table, count: Count) -> int:
     gone = 0
     for batch in batches(table, _extra_rows(source, target, table, count)):
         target.remove(table, batch)
@@ -205,7 +215,7 @@ def _check(table: Table, ours: Row | None, theirs: Row) -> None:
         RowStability.ERASED: ours is not None,
         RowStability.LISTED: ours is None,
     }
-    if changed.get(table.sort, False):
+    if changed.get(table.change, False):
         shown = " ".join(str(part)[:40] for part in table.key_of(theirs))
         state = "other than in the source" if ours is not None else "not in the source"
         raise NotACopy(f"{table.name} {shown!r} is {state}")

@@ -9,7 +9,7 @@ from typing import Self
 
 from memplane.errors import NotFound
 from memplane.models.llm import LLMFailed
-from memplane.storage.base import Stores
+from memplane.storage.stores import Stores
 from memplane.worker.batch import SpaceBatch
 from memplane.worker.pipeline import Worker
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-from memplane.storage.base import Store
+from memplane.storage.store import Store
 from memplane.worker.pipeline import Worker
 
 _STEPS_MAX = 8

@@ -22,8 +22,9 @@ from memplane.clock import DAY, SECOND, Clock, Instant
 from memplane.compaction.retention import day_of
 from memplane.errors import MemplaneError, StorageCorrupt, StorageError
 from memplane.models.llm import LLMFailed
-from memplane.storage.base import Stores
-from memplane.storage.work import LOST, Job, Lease, NoWork, Work, WorkerCounts, WorkReader
+from memplane.storage.store import Reader
+from memplane.storage.stores import Stores
+from memplane.storage.work import LOST, Job, Lease, NoWork, Work, WorkerCounts
 from memplane.types import PAUSE
 from memplane.worker.batch import SpaceBatch
 from memplane.worker.pipeline import Worker
@@ -357,12 +358,12 @@ class ClusterWorker:
         self._let_go()
         return self._work.finish(lease, lambda reader: self._rest(reader, seen))
 
-    def _rest(self, reader: WorkReader, seen: tuple[int, int, int]) -> NoWork | None:
+    def _rest(self, reader: Reader, seen: tuple[int, int, int]) -> NoWork | None:
         """Called while no writer can commit. If nothing arrived since the last step, the space has no work until an open
         conversation has paused long enough."""
-        if _change_marker(reader) != seen or reader.marks().derived < reader.marks().cursor:
+        if _change_marker(reader) != seen or reader.state.marks().derived < reader.state.marks().cursor:
             return None
-        untold = reader.untold(before=_FOREVER, limit=1)
+        untold = reader.episodes.pending(before=_FOREVER, limit=1)
         return NoWork(max(SECOND, untold[0].last_at + _PAUSE - self._clock()) if untold else None)
 
     def _failed(self, lease: Lease, error: Exception) -> None:
@@ -443,10 +444,10 @@ def _hour_of(now: Instant) -> str:
     return str(now // (3_600 * SECOND))
 
 
-def _change_marker(reader: WorkReader) -> tuple[int, int, int]:
+def _change_marker(reader: Reader) -> tuple[int, int, int]:
     """A value that changes when an entry arrives or the projection is reset."""
-    marks = reader.marks()
-    return reader.head().position, marks.cursor, marks.generation
+    marks = reader.state.marks()
+    return reader.ledger.head().position, marks.cursor, marks.generation
 
 
 def _wait(tries: int, longest: float = _WAIT_MAX_S) -> float:

@@ -14,7 +14,7 @@ from memplane.ledger.ids import distillation_id
 from memplane.ledger.payloads import DistilPayload, decode, encode
 from memplane.memory import projection
 from memplane.safety.redact import redact
-from memplane.storage.base import Reader, Store, Writer
+from memplane.storage.store import Reader, Store, Writer
 from memplane.types import Caller, Document, DocumentStatus, NewEntry, Op, Section
 
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
@@ -87,31 +87,35 @@ class Distiller:
     ) -> None:
         for name, tokens in (("tokens_in", summaries.tokens_in), ("tokens_out", summaries.tokens_out)):
             if tokens:
-                writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
-        there = writer.document(document.id)
+                writer.state.set_note(name, str(int(writer.state.note(name) or 0) + tokens))
+        there = writer.documents.get(document.id)
         if there is None or there.seq != document.seq or there.status is not DocumentStatus.PROCESSING:
             return  # forgotten or replaced meanwhile, or somebody else was faster
-        writer.distil(document.id, seq=document.seq, whole=made.whole, sections=made.sections)
+        writer.documents.set_distillation(
+            document.id, seq=document.seq, whole=made.whole, sections=made.sections
+        )
         _note(writer, document)
         id_ = distillation_id(document.entry_id)
-        if record is not None and not writer.known([id_]):
+        if record is not None and not writer.ledger.known([id_]):
             draft = NewEntry(id_, Op.DISTIL, encode(record), Caller(door="worker"))
             projection.record(writer, draft, record.at)
 
 
 def _next(reader: Reader) -> _Waiting | None:
-    waiting = reader.undistilled(limit=1)
+    waiting = reader.documents.undistilled(limit=1)
     if not waiting:
         return None
     document = waiting[0]
-    entry = reader.entry(distillation_id(document.entry_id))
+    entry = reader.ledger.get(distillation_id(document.entry_id))
     record = decode(entry) if entry is not None and entry.body else None
-    text = "".join(span.text for span in reader.spans(document.id))
+    text = "".join(span.text for span in reader.documents.spans(document.id))
     return _Waiting(
         document=document,
-        sections=[(section, text[section.start : section.end]) for section in reader.sections(document.id)],
+        sections=[
+            (section, text[section.start : section.end]) for section in reader.documents.sections(document.id)
+        ],
         record=record if isinstance(record, DistilPayload) else None,
-        known=document.seq <= int(reader.note(projection.DISTILLED) or 0),
+        known=document.seq <= int(reader.state.note(projection.DISTILLED) or 0),
     )
 
 
@@ -137,9 +141,11 @@ def _recorded(record: DistilPayload, own: Distillation) -> Distillation:
 
 
 def _fail(writer: Writer, document: Document, error: str) -> None:
-    writer.fail_document(document.id, seq=document.seq, error=error)
+    writer.documents.fail(document.id, seq=document.seq, error=error)
     _note(writer, document)
 
 
 def _note(writer: Writer, document: Document) -> None:
-    writer.set_note(projection.DISTILLED, str(max(document.seq, int(writer.note(projection.DISTILLED) or 0))))
+    writer.state.set_note(
+        projection.DISTILLED, str(max(document.seq, int(writer.state.note(projection.DISTILLED) or 0)))
+    )

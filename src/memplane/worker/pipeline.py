@@ -34,10 +34,10 @@ from memplane.memory.forget_effects import ForgottenDecisions
 from memplane.models.embedding import Embedder, EmbeddingUnusable, Vectors, checked
 from memplane.models.llm import LLMFailed, LLMUnavailable
 from memplane.recall.turn_embedding import embedded_text, is_question, pair_text, turn_vectors
-from memplane.storage.base import Reader, Store, Writer
 from memplane.storage.filter import Filter
-from memplane.storage.index import TURNS_PER_ENTRY_MAX, MemoryVector, TurnVector, turn_number
-from memplane.storage.library import SpanVector
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.store import Reader, Store, Writer
+from memplane.storage.vectors import MemoryVector, SpanVector, TurnVector
 from memplane.storage.words import stems_of
 from memplane.types import PAUSE, Caller, Entry, Memory, NewEntry, Op, State, Turn
 from memplane.worker.distillation import Distiller
@@ -146,28 +146,28 @@ class Worker:
         )
 
     def lag(self, reader: Reader) -> Lag:
-        marks = reader.marks()
+        marks = reader.state.marks()
         if self._is_guest(reader):
             return Lag(
-                entries=reader.head().seq - marks.derived,
+                entries=reader.ledger.head().seq - marks.derived,
                 turns=False,
                 memories=0,
-                documents=reader.undistilled_count(),
+                documents=reader.documents.undistilled_count(),
             )
         model = self._current(reader)
-        done = 0 if model is None else reader.embedded(model)
+        done = 0 if model is None else reader.vectors.embedded(model)
         last = min(marks.last_turn, turn_number(marks.cursor, TURNS_PER_ENTRY_MAX - 1))
         return Lag(
-            entries=reader.head().seq - marks.derived,
-            turns=last > done or bool(reader.stale_turns(limit=1)),
-            memories=reader.memory_count() if model is None else reader.waiting_count(),
-            spans=reader.span_count() if model is None else reader.spans_waiting_count(),
-            documents=reader.undistilled_count(),
+            entries=reader.ledger.head().seq - marks.derived,
+            turns=last > done or bool(reader.vectors.stale_turns(limit=1)),
+            memories=reader.memories.count() if model is None else reader.vectors.pending_memory_count(),
+            spans=reader.documents.span_count() if model is None else reader.vectors.pending_span_count(),
+            documents=reader.documents.undistilled_count(),
         )
 
     def enrichment(self, reader: Reader) -> EnrichmentStatus:
         poisoned, tokens_in, tokens_out = (
-            int(reader.note(name) or 0) for name in (POISONED, "tokens_in", "tokens_out")
+            int(reader.state.note(name) or 0) for name in (POISONED, "tokens_in", "tokens_out")
         )
         return EnrichmentStatus(
             waiting=self.lag(reader), poisoned=poisoned, tokens_in=tokens_in, tokens_out=tokens_out
@@ -194,14 +194,14 @@ class Worker:
 
     def _derive(self, store: Store, count: int) -> bool:
         with store.read() as reader:
-            marks = reader.marks()
-            entries = reader.entries(after=marks.derived, limit=count)
+            marks = reader.state.marks()
+            entries = reader.ledger.entries(after=marks.derived, limit=count)
             entries = [entry for entry in entries if entry.seq <= marks.cursor]
             turns = [_turns_of(reader, entry) for entry in entries]
-            told = reader.known([derivation_id(entry.id) for entry in entries])
-            read = int(reader.note(projection.READ) or 0)
+            told = reader.ledger.known([derivation_id(entry.id) for entry in entries])
+            read = int(reader.state.note(projection.READ) or 0)
             decided = ForgottenDecisions(
-                reader.decisions() if marks.derived < read or reader.merged() else ()
+                reader.replica.deletions() if marks.derived < read or reader.replica.merged() else ()
             )
         if not entries:
             return False
@@ -233,21 +233,21 @@ class Worker:
         steps: Sequence[tuple[Entry, list[Turn], DerivedEntry]],
         decided: ForgottenDecisions,
     ) -> None:
-        if writer.marks().derived != derived:
+        if writer.state.marks().derived != derived:
             return  # another worker was faster
         if derived == 0:
-            writer.set_note(POISONED, "0")
-        forgotten = writer.tombstoned([entry.id for entry, _, _ in steps])
+            writer.state.set_note(POISONED, "0")
+        forgotten = writer.ledger.tombstoned([entry.id for entry, _, _ in steps])
         for entry, turns, reading in steps:
             if entry.ref is not None:
                 _replace(writer, entry)
             if entry.id not in forgotten:
                 self._apply(writer, entry, turns, reading, decided)
             for id_, by, at in decided.ended_at(entry.id):
-                writer.supersede(id_, by=by, at=at)
+                writer.memories.supersede(id_, by=by, at=at)
         last = steps[-1][0].seq
-        writer.set_derived(last)
-        writer.set_note(projection.READ, str(max(last, int(writer.note(projection.READ) or 0))))
+        writer.state.set_derived(last)
+        writer.state.set_note(projection.READ, str(max(last, int(writer.state.note(projection.READ) or 0))))
 
     def _apply(
         self,
@@ -258,12 +258,12 @@ class Worker:
         decided: ForgottenDecisions,
     ) -> None:
         if reading.failed:
-            writer.set_note(POISONED, str(int(writer.note(POISONED) or 0) + 1))
+            writer.state.set_note(POISONED, str(int(writer.state.note(POISONED) or 0) + 1))
         if reading.record is not None:
             self._record(writer, entry, reading.record)
         for name, tokens in (("tokens_in", reading.tokens_in), ("tokens_out", reading.tokens_out)):
             if tokens:
-                writer.set_note(name, str(int(writer.note(name) or 0) + tokens))
+                writer.state.set_note(name, str(int(writer.state.note(name) or 0) + tokens))
         self._file_memories(writer, reading.memories, decided)
         for turn in turns:
             note_turn(writer, turn)
@@ -295,7 +295,7 @@ class Worker:
     def _apply_record(self, writer: Writer, entry: Entry, decided: ForgottenDecisions) -> None:
         record = decode(entry)
         assert isinstance(record, DerivePayload)
-        source = writer.entry(record.entry)
+        source = writer.ledger.get(record.entry)
         if source is not None and source.body:
             self._file_memories(writer, self._deriver.recorded(_turns_of(writer, source), record), decided)
 
@@ -310,40 +310,40 @@ class Worker:
 
     def _current(self, reader: Reader) -> int | None:
         """The number of our model; None if the stored vectors come from another one, so that all are pending."""
-        number = reader.model(*self._model)
-        return number if number == reader.current_model() else None
+        number = reader.vectors.model(*self._model)
+        return number if number == reader.vectors.current_model() else None
 
     def _is_guest(self, reader: Reader) -> bool:
         """Whether this process has no model but another one has: its vectors must not be dropped."""
-        current = reader.current_model()
-        return self._embedder is None and current is not None and current != reader.model(*NO_MODEL)
+        current = reader.vectors.current_model()
+        return self._embedder is None and current is not None and current != reader.vectors.model(*NO_MODEL)
 
     def _embed_turns(self, store: Store) -> bool:
         with store.read() as reader:
             if self._is_guest(reader):
                 return False
             model = self._current(reader)
-            done = 0 if model is None else reader.embedded(model)
-            last = turn_number(reader.cursor(), TURNS_PER_ENTRY_MAX - 1)
-            heads = reader.turn_heads(after=done, until=last, limit=_TURNS_PER_STEP)
+            done = 0 if model is None else reader.vectors.embedded(model)
+            last = turn_number(reader.state.cursor(), TURNS_PER_ENTRY_MAX - 1)
+            heads = reader.turns.heads(after=done, until=last, limit=_TURNS_PER_STEP)
             if heads:
-                turns = reader.turns_between(heads[0].n, heads[-1].n)
+                turns = reader.turns.between(heads[0].n, heads[-1].n)
             else:
-                turns = reader.turns_at(
-                    reader.stale_turns(limit=_TURNS_PER_STEP), Filter(now=0, audience=None)
+                turns = reader.turns.at(
+                    reader.vectors.stale_turns(limit=_TURNS_PER_STEP), Filter(now=0, audience=None)
                 )
             if not turns:
                 return False
             until = heads[-1].n if heads else done
             numbers = [turn_number(turn.seq, turn.ordinal) for turn in turns]
             texts = [_texts(reader, turn) for turn in turns]
-            known = {} if model is None else reader.turn_digests(model, numbers)
+            known = {} if model is None else reader.vectors.turn_digests(model, numbers)
         vectors = self._turn_vectors(turns, texts, known)
 
         def work(writer: Writer) -> None:
-            number = writer.use_model(*self._model)
-            if writer.embedded(number) == done:
-                writer.add_turn_vectors(number, vectors, until=until)
+            number = writer.vectors.use_model(*self._model)
+            if writer.vectors.embedded(number) == done:
+                writer.vectors.add_turns(number, vectors, until=until)
 
         store.write(work)
         return True
@@ -368,13 +368,13 @@ class Worker:
     def _embed_memories(self, store: Store) -> bool:
         with store.read() as reader:
             model = self._current(reader)
-            if self._is_guest(reader) or (model is None and not reader.memory_count()):
+            if self._is_guest(reader) or (model is None and not reader.memories.count()):
                 return False
         if model is None:  # from now on they are pending for our model
-            model = store.write(lambda writer: writer.use_model(*self._model))
+            model = store.write(lambda writer: writer.vectors.use_model(*self._model))
         with store.read() as reader:
-            waiting = reader.waiting_memories(limit=_MEMORIES_PER_STEP)
-            known = reader.memory_digests(model, [memory.id for memory in waiting])
+            waiting = reader.vectors.pending_memories(limit=_MEMORIES_PER_STEP)
+            known = reader.vectors.memory_digests(model, [memory.id for memory in waiting])
         if not waiting:
             return False
         digests = {memory.id: _digest(memory.searchable) for memory in waiting}
@@ -388,9 +388,9 @@ class Worker:
         kept = [memory.id for memory in waiting if memory not in fresh]
 
         def work(writer: Writer) -> None:
-            number = writer.use_model(*self._model)
-            writer.add_memory_vectors(number, made)
-            writer.keep_memory_vectors(number, kept)
+            number = writer.vectors.use_model(*self._model)
+            writer.vectors.add_memories(number, made)
+            writer.vectors.keep_memories(number, kept)
 
         store.write(work)
         return True
@@ -398,13 +398,13 @@ class Worker:
     def _embed_spans(self, store: Store) -> bool:
         with store.read() as reader:
             model = self._current(reader)
-            if self._is_guest(reader) or (model is None and not reader.span_count()):
+            if self._is_guest(reader) or (model is None and not reader.documents.span_count()):
                 return False
         if model is None:
-            model = store.write(lambda writer: writer.use_model(*self._model))
+            model = store.write(lambda writer: writer.vectors.use_model(*self._model))
         with store.read() as reader:
-            waiting = reader.spans_waiting(limit=_SPANS_PER_STEP)
-            known = reader.span_digests(model, [n for n, _ in waiting])
+            waiting = reader.vectors.pending_spans(limit=_SPANS_PER_STEP)
+            known = reader.vectors.span_digests(model, [n for n, _ in waiting])
         if not waiting:
             return False
         digests = {n: _digest(text) for n, text in waiting}
@@ -415,9 +415,9 @@ class Worker:
         kept = [n for n in digests if known.get(n) == digests[n]]
 
         def work(writer: Writer) -> None:
-            number = writer.use_model(*self._model)
-            writer.add_span_vectors(number, made)
-            writer.keep_span_vectors(number, kept)
+            number = writer.vectors.use_model(*self._model)
+            writer.vectors.add_spans(number, made)
+            writer.vectors.keep_spans(number, kept)
 
         store.write(work)
         return True
@@ -436,16 +436,16 @@ class Worker:
 
 def note_accesses(writer: Writer, ids: Sequence[str], catalog: PredicateCatalog, now: int) -> None:
     """Count recalls of these memories; frequently used ones become hot."""
-    writer.add_accesses(ids, at=now)
+    writer.memories.add_accesses(ids, at=now)
     told = list(dict.fromkeys(ids))
-    counts = writer.accesses(told)
+    counts = writer.memories.accesses(told)
     tiers = []
-    for memory in writer.memories_of(told, Filter(now=now, include_superseded=True, audience=None)):
+    for memory in writer.memories.get_many(told, Filter(now=now, include_superseded=True, audience=None)):
         if memory.derived:
             tier = tier_after_feedback(memory, catalog, accesses=counts.get(memory.id, 0))
             if tier is not memory.tier or memory.pinned or memory.flags:
                 tiers.append((memory.id, tier))
-    writer.set_tiers(tiers)
+    writer.memories.set_tiers(tiers)
 
 
 def _fitting(steps: Sequence[tuple[Entry, list[Turn], DerivedEntry]]) -> int:
@@ -461,16 +461,16 @@ def _fitting(steps: Sequence[tuple[Entry, list[Turn], DerivedEntry]]) -> int:
 def _turns_of(reader: Reader, entry: Entry) -> list[Turn]:
     if entry.op not in (Op.TURN, Op.HISTORY) or not entry.body:
         return []
-    return reader.turns_between(turn_number(entry.seq, 0), turn_number(entry.seq, TURNS_PER_ENTRY_MAX - 1))
+    return reader.turns.between(turn_number(entry.seq, 0), turn_number(entry.seq, TURNS_PER_ENTRY_MAX - 1))
 
 
 def _replace(writer: Writer, entry: Entry) -> None:
     """A stored memory replaced a derived one. The projection did this on arrival; in a replay the derived memory does not
     exist until the worker reaches it. Applies even if the replacement was forgotten since."""
     assert entry.ref is not None
-    replaced = writer.memory(entry.ref)
+    replaced = writer.memories.get(entry.ref)
     if replaced is not None and replaced.derived:
-        writer.supersede(entry.ref, by=entry.id, at=entry.recorded)
+        writer.memories.supersede(entry.ref, by=entry.id, at=entry.recorded)
 
 
 def _apply_decision(writer: Writer, entry: Entry, decided: ForgottenDecisions) -> None:
@@ -478,11 +478,11 @@ def _apply_decision(writer: Writer, entry: Entry, decided: ForgottenDecisions) -
     match decode(entry):
         case ForgetPayload(superseded=superseded, receipt=receipt):
             for id_ in superseded:
-                memory = writer.memory(id_)
+                memory = writer.memories.get(id_)
                 if memory is not None and memory.derived and memory.state is not State.SUPERSEDED:
-                    writer.supersede(id_, by=receipt, at=entry.recorded)
+                    writer.memories.supersede(id_, by=receipt, at=entry.recorded)
         case PurgePayload(before=before):
-            writer.purge_superseded(before=before)
+            writer.memories.purge_superseded(before=before)
         case ResolvePayload() as resolved:
             losers = tuple(decided.heir_of(loser) for loser in resolved.losers)
             resolve(writer, decided.heir_of(resolved.winner), losers, resolved.at)
@@ -490,7 +490,7 @@ def _apply_decision(writer: Writer, entry: Entry, decided: ForgottenDecisions) -
 
 def _texts(reader: Reader, turn: Turn) -> tuple[str, str]:
     """The texts to embed for a turn: the turn alone, and with the turn before it."""
-    before = reader.turn_before(turn)
+    before = reader.turns.before(turn)
     near = before is not None and abs(turn.at - before.at) < PAUSE
     return (
         embedded_text(turn.speaker or turn.role, turn.text),

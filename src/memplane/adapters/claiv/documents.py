@@ -29,7 +29,7 @@ from memplane.errors import InvalidRequest
 from memplane.server.endpoint import Call
 from memplane.server.errors import HttpError
 from memplane.space import Space
-from memplane.storage.directory import ResourceKind
+from memplane.storage.catalog.directory import ResourceKind
 from memplane.types import Collection, Document, Section
 
 # Whose a document or a collection is, where a request names the thing and not its user.

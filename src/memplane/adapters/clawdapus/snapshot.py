@@ -20,7 +20,7 @@ from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, ServiceBlock, g
 from memplane.server.endpoint import Call, Query
 from memplane.server.errors import HttpError
 from memplane.server.responses import json_response
-from memplane.storage.base import SpaceSizes
+from memplane.storage.overview import SpaceSizes
 
 PATH = "/internal/context/{agent}/snapshot"
 QUERY = (Query(name="query", description="A question: then also what would be recalled for it"),)

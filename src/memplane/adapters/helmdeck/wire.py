@@ -10,7 +10,7 @@ import msgspec
 from memplane.errors import InvalidRequest
 from memplane.ledger.gojson import mend_surrogates
 from memplane.memory.runs import CommonFinding, PlanGroup, RecentRun
-from memplane.storage.base import Category
+from memplane.storage.memories import Category
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -30,3 +30,6 @@ DELETE FROM place WHERE tenant = ?1 AND sort = ?2 AND md5(id) = md5(?3) AND id =
 
 -- name: owners_of
 SELECT owner FROM place WHERE tenant = :tenant AND sort = :sort AND md5(id) = md5(:id) AND id = :id ORDER BY owner
+
+-- name: alone
+SELECT pg_advisory_xact_lock(:number)

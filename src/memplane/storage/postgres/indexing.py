@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 from psycopg import Connection, errors, sql
 
-from memplane.storage.postgres.large import searched
 from memplane.storage.postgres.migrate import SCHEMA
 from memplane.storage.postgres.place import SpaceKey
 from memplane.storage.postgres.statements import spoken
-from memplane.storage.sql.statements import named
+from memplane.storage.statements import named
+from memplane.storage.vectors import searched
 
 LARGE = 20_000
 """So many vectors of turns or memories make a space large: 15 MB of them, and as many rows to load."""

@@ -6,12 +6,12 @@ INSERT INTO turn_word (stem, n, times, length)
 SELECT * FROM unnest(?::text[], ?::bigint[], ?::integer[], ?::integer[])
 ON CONFLICT (stem, n) DO NOTHING
 
+-- name: clear_turn_words
+DELETE FROM turn_word
+
 -- name: drop_turn_words
 DELETE FROM turn_word w USING unnest(?::text[], ?::bigint[]) AS gone (stem, n)
 WHERE w.stem = gone.stem AND w.n = gone.n
-
--- name: turn_occurrences
-SELECT n, times FROM turn_word WHERE stem = :stem ORDER BY n
 
 -- name: turn_occurrences_of
 SELECT asked.stem, w.numbers, w.times FROM unnest(:stems::text[]) AS asked (stem) CROSS JOIN LATERAL (
@@ -34,12 +34,19 @@ INSERT INTO memory_word (stem, n, times, length)
 SELECT * FROM unnest(?::text[], ?::bigint[], ?::integer[], ?::integer[])
 ON CONFLICT (stem, n) DO NOTHING
 
+-- name: clear_memory_words
+DELETE FROM memory_word
+
 -- name: drop_memory_words
 DELETE FROM memory_word w USING unnest(?::text[], ?::bigint[]) AS gone (stem, n)
 WHERE w.stem = gone.stem AND w.n = gone.n
 
--- name: memory_occurrences
-SELECT n, times FROM memory_word WHERE stem = :stem ORDER BY n
+-- name: memory_occurrences_of
+SELECT asked.stem, w.numbers, w.times FROM unnest(:stems::text[]) AS asked (stem) CROSS JOIN LATERAL (
+    SELECT array_agg(n) AS numbers, array_agg(times) AS times FROM (
+        SELECT n, times FROM memory_word WHERE stem = asked.stem ORDER BY n
+    ) AS held
+) AS w WHERE w.numbers IS NOT NULL
 
 -- name: memory_occurrences_of_prefix
 SELECT n, times FROM memory_word WHERE stem >= :stem AND stem <= :last ORDER BY n
@@ -55,12 +62,19 @@ INSERT INTO span_word (stem, n, times, length)
 SELECT * FROM unnest(?::text[], ?::bigint[], ?::integer[], ?::integer[])
 ON CONFLICT (stem, n) DO NOTHING
 
+-- name: clear_span_words
+DELETE FROM span_word
+
 -- name: drop_span_words
 DELETE FROM span_word w USING unnest(?::text[], ?::bigint[]) AS gone (stem, n)
 WHERE w.stem = gone.stem AND w.n = gone.n
 
--- name: span_occurrences
-SELECT n, times FROM span_word WHERE stem = :stem ORDER BY n
+-- name: span_occurrences_of
+SELECT asked.stem, w.numbers, w.times FROM unnest(:stems::text[]) AS asked (stem) CROSS JOIN LATERAL (
+    SELECT array_agg(n) AS numbers, array_agg(times) AS times FROM (
+        SELECT n, times FROM span_word WHERE stem = asked.stem ORDER BY n
+    ) AS held
+) AS w WHERE w.numbers IS NOT NULL
 
 -- name: span_occurrences_of_prefix
 SELECT n, times FROM span_word WHERE stem >= :stem AND stem <= :last ORDER BY n
@@ -165,9 +179,6 @@ INSERT INTO meta (name, value) VALUES
     ('cursor', '0'), ('indexed', '0'), ('generation', '0'), ('derived', '0'), ('library', '0'), ('ordered', '1'),
     ('merged', '0'), ('erasures', '0')
 ON CONFLICT (name) DO NOTHING
-
--- name: chained
-SELECT 1 FROM ledger WHERE position = :position AND digest = :digest
 
 -- A conversation may be long, and few of its turns are looked at: the entries of those alone are looked up, one by one.
 

@@ -11,16 +11,15 @@ from psycopg import Connection
 from memplane.clock import Instant
 from memplane.storage.postgres.connections import Connections
 from memplane.storage.postgres.place import SpaceKey
-from memplane.storage.postgres.statements import PostgresDialect, PostgresStatements
-from memplane.storage.sql.statements import load
-from memplane.storage.sql.view import SqlReader
-from memplane.storage.work import Backlog, DeadSpace, Job, Lease, NoWork, WorkerCounts, WorkerInfo, WorkReader
+from memplane.storage.postgres.statements import CATALOG_DIALECT, PostgresConnection
+from memplane.storage.session import ReadSession
+from memplane.storage.statements import load
+from memplane.storage.store import Reader
+from memplane.storage.work import Backlog, DeadSpace, Job, Lease, NoWork, WorkerCounts, WorkerInfo
 
 _SQL = {
     name: sql.encode()
-    for name, sql in load(
-        PostgresDialect(of_space=False), ("memplane.storage.postgres", ["work.sql"])
-    ).items()
+    for name, sql in load(CATALOG_DIALECT, ("memplane.storage.postgres", ["work.sql"])).items()
 }
 _JOT = "SET LOCAL synchronous_commit = off"
 _CHANNEL = "memplane_work"
@@ -51,10 +50,10 @@ class PostgresWork:
     def give_back(self, lease: Lease, *, got_on: bool) -> None:
         self._of(lease, "give_back", got_on=got_on)
 
-    def finish(self, lease: Lease, decide: Callable[[WorkReader], NoWork | None]) -> bool:
+    def finish(self, lease: Lease, decide: Callable[[Reader], NoWork | None]) -> bool:
         place = SpaceKey(lease.tenant_number, lease.owner_number)
         with self._connections.transaction(f"{place.locked()}; {_JOT}") as connection:
-            rest = decide(SqlReader(PostgresStatements(connection), lease.owner))
+            rest = decide(Reader(ReadSession(PostgresConnection(connection, place), lease.owner)))
             if rest is None:
                 return False
             if rest.length is None:

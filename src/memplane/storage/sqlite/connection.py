@@ -1,6 +1,7 @@
 """Opening a SQLite file, and the one place where apsw's errors become ours."""
 
 import errno
+import json
 from pathlib import Path
 
 import apsw
@@ -57,6 +58,7 @@ def use_key(connection: apsw.Connection, key: str | None) -> None:
 
 def _configure(connection: apsw.Connection, path: Path, key: str | None) -> None:
     connection.set_busy_timeout(BUSY_MS)
+    connection.convert_binding = _bind_list
     # Whoever has the wrong key must not tidy up behind a crash when it closes the file.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     use_key(connection, key)
@@ -72,6 +74,11 @@ def _configure(connection: apsw.Connection, path: Path, key: str | None) -> None
     # Without it a value that may decide whether a partial index serves has the statement prepared anew whenever it is
     # given, which takes longer than the statement. Where such an index must serve, its condition is written out.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+
+
+def _bind_list(_cursor: object, _number: int, value: object) -> str:
+    """A list as a parameter is JSON."""
+    return json.dumps(value)
 
 
 def _check_key(connection: apsw.Connection, path: Path, key: str | None) -> None:

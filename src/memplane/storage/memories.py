@@ -1,0 +1,204 @@
+"""Memories: by id, by key, by filter, by words; their lifecycle, feedback and access counts."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.storage import conditions, rows
+from memplane.storage.claims import settle
+from memplane.storage.filter import EVERYWHERE, Audience, Filter
+from memplane.storage.session import Noun, WriteSession
+from memplane.storage.state import grow_generation, unpin
+from memplane.types import Memory, Tier, searchable
+
+
+class Category(msgspec.Struct, frozen=True):
+    """A category of keyed facts, how many it holds, and the keys written last."""
+
+    name: str
+    count: int
+    recent_keys: tuple[str, ...]
+
+
+class Rating(msgspec.Struct, frozen=True, gc=False):
+    """What feedback says about a memory."""
+
+    memory: str
+    chosen: int
+    passed_over: int
+    leaning: float
+    importance: float
+
+
+class Memories(Noun):
+    """Reads of memories."""
+
+    def get(self, memory_id: str) -> Memory | None:
+        """Whatever its state; None if there is none."""
+        row = self._session.one("memory", id=memory_id)
+        return None if row is None else rows.memory_from(row)
+
+    def by_key(self, key: str, *, now: Instant) -> Memory | None:
+        """The live value of a key."""
+        row = self._session.one("keyed", key=key, now=now)
+        return None if row is None else rows.memory_from(row)
+
+    def holder(self, key: str) -> Memory | None:
+        """The memory that occupies a key: its live value, or an expired one that was not swept yet."""
+        row = self._session.one("holder", key=key)
+        return None if row is None else rows.memory_from(row)
+
+    def history(self, key: str) -> list[Memory]:
+        """Every kept value of a key, oldest first."""
+        return [rows.memory_from(row) for row in self._session.all("key_history", key=key)]
+
+    def find(self, where: Filter, *, limit: int, offset: int = 0) -> list[Memory]:
+        """Newest first."""
+        found = self._session.filtered("memories", conditions.of_memories(where), limit=limit, offset=offset)
+        return [rows.memory_from(row) for row in found]
+
+    def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
+        """Current memories: pinned ones first, then behavioral ones, newest first within each; nothing quarantined. Of those that were derived, only the behavioral
+        and the hot; rows the engine keeps for itself are left out."""
+        told = conditions.told_to(audience)
+        pinned = []
+        if self._session.one("ruled")[0]:
+            pinned = self._session.filtered("pinned_brief", told, now=now, limit=limit)
+        found = self._session.filtered("brief", told, now=now, limit=limit)
+        return list({row[0]: rows.memory_from(row) for row in (*pinned, *found)}.values())[:limit]
+
+    def match(self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False) -> list[Memory]:
+        """Those holding any of the words (as `words.words_of` gives them), at most `limit`, most relevant first; never a
+        syntax error. With `newest`, the latest that match are enough: ranking everything that holds a very common
+        word would take too long."""
+        if not words:
+            return []
+        query = "match_newest_memories" if newest else "match_memories"
+        return self._session.memories(
+            query, where, limit=limit, match=self._session.words.match("memory", words)
+        )
+
+    def categories(self, *, now: Instant, keys_max: int) -> list[Category]:
+        """Categories of live keyed facts by name, reserved ones left out."""
+        found = []
+        for name, group in groupby(self._session.all("category_keys", now=now), key=itemgetter(0)):
+            keys = [key for _, key in group]
+            found.append(Category(name, len(keys), tuple(keys[:keys_max])))
+        return found
+
+    def count(self) -> int:
+        """Every memory, whatever its state."""
+        return int(self._session.one("memory_count")[0])
+
+    def get_many(self, ids: Sequence[str], where: Filter) -> list[Memory]:
+        """Those of these memories that pass the filter."""
+        return self._session.memories("memories_of", where, ids=list(ids))
+
+    def with_predicates(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
+        """Memories with one of these predicates: predicate by predicate, at most `limit` of each, the newest first."""
+        found = (self._session.memories("claimed", where, predicate=name, limit=limit) for name in predicates)
+        return [memory for memories in found for memory in memories]
+
+    def about_time(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
+        """Memories that speak of a time in this range, the earliest first."""
+        return self._session.memories("told_between", where, time_from=begin, time_until=until, limit=limit)
+
+    def hot(self, where: Filter, *, limit: int) -> list[Memory]:
+        """Memories that are always told: the pinned ones first, then the newest. Nothing quarantined is among them."""
+        pinned = self.pinned(where, limit=limit) if self._session.one("ruled")[0] else []
+        hot = self._session.memories("hot", where, limit=limit)
+        told = {memory.id: memory for memory in (*pinned, *hot) if not memory.quarantined}
+        return list(told.values())[:limit]
+
+    def of_entries(self, seqs: Sequence[int]) -> list[Memory]:
+        # Put in order here: told to, a database reads a whole space in that order to find these few.
+        """Every memory of these entries, whatever its state."""
+        found = sorted(self._session.all("memories_from", seqs=list(seqs)), key=itemgetter(-1))
+        return [rows.memory_from(row[:-1]) for row in found]
+
+    def successors(self, ids: Sequence[str]) -> dict[str, str]:
+        """For each of these that was replaced, the last of its chain that is there."""
+        return dict(self._session.all("heirs", ids=list(ids)))
+
+    def all_replaced(self, seqs: Sequence[int]) -> list[int]:
+        """Of these entries, those of which there are memories, and all of them superseded."""
+        return [seq for (seq,) in self._session.all("all_replaced", seqs=list(seqs))]
+
+    def rated_by(self, seqs: Sequence[int]) -> bool:
+        """Whether one of these entries is feedback."""
+        return bool(self._session.one("rated_by", seqs=list(seqs))[0])
+
+    def accesses(self, ids: Sequence[str]) -> dict[str, int]:
+        """How often these were told."""
+        return dict(self._session.all("accesses", ids=list(ids)))
+
+    def predecessors(self, memory_id: str, *, limit: int) -> list[Memory]:
+        """Memories in whose place this one came, whether or not it is still there; the oldest first."""
+        return [rows.memory_from(row) for row in self._session.all("predecessors", id=memory_id, limit=limit)]
+
+    def pinned(self, where: Filter, *, limit: int) -> list[Memory]:
+        """The newest first."""
+        return self._session.memories("pinned_memories", where, limit=limit)
+
+
+class MemoriesWriter(Memories):
+    """The same inside a write transaction."""
+
+    def __init__(self, session: WriteSession) -> None:
+        self._session: WriteSession = session
+
+    def add(self, memories: Iterable[Memory]) -> None:
+        """Add memories, with their words. Their ids must be new. Searchable at once."""
+        add_memories(self._session, memories)
+
+    def rate(self, rating: Rating) -> None:
+        """Write down what feedback made of a memory; the importance it had before the first is kept as its base."""
+        self._session.many("rate", [msgspec.structs.astuple(rating)])
+
+    def set_tiers(self, tiers: Sequence[tuple[str, Tier]]) -> None:
+        """Change how these surface."""
+        self._session.many("set_tier", tiers)
+
+    def add_accesses(self, ids: Sequence[str], *, at: Instant) -> None:
+        """They were told once more."""
+        self._session.many("add_access", [(id_, at) for id_ in ids])
+
+    def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
+        """Mark it superseded, tier cold, and take it out of every conflict, as `settle` does; False if it is not there."""
+        changed = bool(self._session.run("supersede", by, at, memory_id))
+        settle(self._session, memory_id)
+        return changed
+
+    def purge_superseded(self, *, before: Instant) -> int:
+        """Remove memories superseded before then; returns how many, 0 when done again."""
+        found = self._session.all("superseded_before", before=before)
+        self._session.many("note_purged", [(before,)])
+        drop_memories(self._session, found)
+        self._session.many("hide", [(seq,) for _, _, _, _, seq, _, turn in found if turn is None])
+        grow_generation(self._session, found)
+        if found:
+            unpin(self._session)
+        return len(found)
+
+
+def add_memories(session: WriteSession, memories: Iterable[Memory]) -> None:
+    """Add memories, their tags and their words."""
+    for memory in memories:
+        ((n,),) = session.run("add_memory", *rows.memory_row(memory))
+        session.words.add("memory", [(n, memory.searchable)])
+        session.many("add_tag", [(tag, n) for tag in dict.fromkeys(memory.tags)])
+
+
+def drop_memories(session: WriteSession, found: Sequence[Any]) -> None:
+    """Remove these rows with everything that belongs to them."""
+    for n, text, key, tags, _, id_, _ in found:
+        session.words.drop("memory", [(n, searchable(text, key, rows.tags_from(tags)))])
+        session.many("drop_tags", [(n,)])
+        session.many("drop_memory", [(n,)])
+        settle(session, id_)
+        for query in ("drop_memory_vector", "drop_evidence", "drop_cited", "drop_access"):
+            session.many(query, [(id_,)])

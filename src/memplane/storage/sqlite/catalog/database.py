@@ -1,0 +1,99 @@
+"""The catalog's file: one connection reads and one writes."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import apsw
+
+from memplane.errors import StorageBusy
+from memplane.storage.sqlite.connection import connect, translate_sqlite_errors
+from memplane.storage.sqlite.database import FATAL, writing
+from memplane.storage.sqlite.files import check_file, create_file
+from memplane.storage.sqlite.migrate import migrate
+from memplane.storage.sqlite.statements import DIALECT, SqliteConnection
+from memplane.storage.statements import CATALOG, load
+
+PACKAGE = "memplane.storage.sqlite.catalog"
+SQL = load(DIALECT, *CATALOG)
+
+
+class SqliteCatalog:
+    """See `Database`. The file is created with the first write: reading where there is nothing leaves no trace. After `close`, it
+    opens again with the next use."""
+
+    single_writer: ClassVar[bool] = True
+    fatal: ClassVar[tuple[type[Exception], ...]] = FATAL
+
+    def __init__(self, path: Path, key: str | None) -> None:
+        self._path = path
+        self.key = key
+        self.attached: object | None = None
+        self._reader: apsw.Connection | None = None
+        self._writer: apsw.Connection | None = None
+        self._reading = threading.Lock()
+        self._writing = threading.Lock()
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteConnection]:
+        with self._reading, translate_sqlite_errors(self._path):
+            if self._reader is None and self._path.exists():
+                self._reader = self._opened()
+            if self._reader is None:
+                yield SqliteConnection(apsw.Connection(":memory:"), _NOTHING)
+            else:
+                yield SqliteConnection(self._reader, SQL)
+
+    @contextmanager
+    def write(self, *, durable: bool = True, wait: bool = True) -> Iterator[SqliteConnection]:
+        if not self._writing.acquire(blocking=wait):
+            raise StorageBusy(f"{self._path.name}: another thread is writing to it; nothing was written")
+        try:
+            writer = self._opened_writer()
+            with writing(writer, self._path, durable=durable, wait=wait):
+                yield SqliteConnection(writer, SQL)
+        finally:
+            self._writing.release()
+
+    def wipe(self, *, bytes_max: int | None = None) -> bool:  # noqa: ARG002 - nothing is rewritten
+        """The write-ahead log holds pages as they were. Raises `StorageBusy` if a reader is active."""
+        with self._writing, translate_sqlite_errors(self._path):
+            self._opened_writer().wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        return True
+
+    def check(self) -> list[str]:
+        with self.read():
+            return []
+
+    def close(self) -> None:
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+            self._reader = None
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+            self._writer = None
+
+    def _opened_writer(self) -> apsw.Connection:
+        if self._writer is None:
+            with translate_sqlite_errors(self._path):
+                if not self._path.exists():
+                    create_file(self._path, self.key, package=PACKAGE)
+                self._writer = self._opened()
+        return self._writer
+
+    def _opened(self) -> apsw.Connection:
+        check_file(self._path)
+        connection = connect(self._path, self.key)
+        try:
+            migrate(connection, self._path.name, package=PACKAGE)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+_NOTHING = dict.fromkeys(SQL, "SELECT 1 WHERE FALSE")

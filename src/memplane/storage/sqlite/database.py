@@ -1,0 +1,128 @@
+"""One SQLite file, one space."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import apsw
+
+from memplane.errors import StorageBusy
+from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_sqlite_errors
+from memplane.storage.sqlite.migrate import migrate
+from memplane.storage.sqlite.statements import SqliteConnection
+from memplane.storage.sqlite.wipe import leave_nothing
+
+FATAL = (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError)
+
+_IDLE_READERS_MAX = 4
+_WIPE_WAIT_MS = 2_000
+_TRY_WAIT_MS = 20
+
+
+class SqliteDatabase:
+    """See `Database`. One connection writes, a few read."""
+
+    single_writer: ClassVar[bool] = True
+    fatal: ClassVar[tuple[type[Exception], ...]] = FATAL
+
+    def __init__(self, path: Path, key: str | None) -> None:
+        self.path = path
+        self.attached: object | None = None
+        self._key = key
+        self._readers: list[apsw.Connection] = []
+        self._readers_lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._writer = connect(path, key)
+        try:
+            with translate_sqlite_errors(path):
+                migrate(self._writer, path.name)
+        except BaseException:
+            self._writer.close()
+            raise
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteConnection]:
+        connection = self._borrow()
+        try:
+            with translate_sqlite_errors(self.path):
+                connection.execute("BEGIN")
+                yield SqliteConnection(connection)
+        finally:
+            self._give_back(connection)
+
+    @contextmanager
+    def write(self, *, durable: bool = True, wait: bool = True) -> Iterator[SqliteConnection]:
+        with self._writing, writing(self._writer, self.path, durable=durable, wait=wait):
+            yield SqliteConnection(self._writer)
+
+    def wipe(self, *, bytes_max: int | None = None) -> bool:
+        try:
+            with self._writing, translate_sqlite_errors(self.path):
+                # This blocks other writers, so a reader that takes longer is not waited for.
+                self._writer.set_busy_timeout(_WIPE_WAIT_MS)
+                try:
+                    return leave_nothing(self._writer, bytes_max)
+                finally:
+                    self._writer.set_busy_timeout(BUSY_MS)
+        except StorageBusy:
+            return False
+
+    def check(self) -> list[str]:
+        # A new connection: FTS5 would compare the file with what a used one remembers of the index.
+        connection = connect(self.path, self._key)
+        try:
+            with translate_sqlite_errors(self.path):
+                found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check").fetchall()]
+        finally:
+            connection.close()
+        return [] if found == ["ok"] else found
+
+    def close(self) -> None:
+        with self._readers_lock:
+            readers, self._readers = self._readers, []
+        for connection in readers:
+            connection.close()
+        with self._writing:
+            self._writer.close()
+
+    def _borrow(self) -> apsw.Connection:
+        with self._readers_lock:
+            if self._readers:
+                return self._readers.pop()
+        return connect(self.path, self._key)
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        with self._readers_lock:
+            if len(self._readers) < _IDLE_READERS_MAX:
+                self._readers.append(connection)
+                return
+        connection.close()
+
+
+@contextmanager
+def writing(connection: apsw.Connection, path: Path, *, durable: bool, wait: bool) -> Iterator[None]:
+    """A write transaction on this connection."""
+    with translate_sqlite_errors(path):
+        if not durable:
+            connection.pragma("synchronous", "normal")
+        if not wait:
+            connection.set_busy_timeout(_TRY_WAIT_MS)
+        try:
+            if connection.in_transaction:  # an interrupt came before it could be undone
+                connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        finally:
+            if not durable:
+                connection.pragma("synchronous", "full")
+            if not wait:
+                connection.set_busy_timeout(BUSY_MS)

@@ -1,0 +1,130 @@
+"""The state of a space: how far each step of processing is, small named values, and pinned recall texts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from memplane.clock import Instant
+from memplane.storage.session import Noun, WriteSession
+
+PINS_MAX = 512
+"""More conversations than are active in one space at once."""
+_PROJECTED = (
+    *("turn", "memory", "memory_tag", "hidden", "evidence", "conflict", "cited", "untold"),
+    *("overruled", "purged"),
+    *("document", "section", "span", "collection", "member", "shelf_entry"),
+    *("promoted", "promoted_from", "judgement", "verdict", "ruling"),
+)
+CLEARING = {f"clear_{table}": f"DELETE FROM {table}" for table in _PROJECTED}
+"""Statements that empty the derived tables."""
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """How far a space is. Cheap to read: a cache compares it with what it saw."""
+
+    generation: int
+    """Grows whenever rows are removed: what a cache holds from before may be forgotten by now."""
+    cursor: int
+    """The last seq the projection includes."""
+    indexed: int
+    """The last turn number in the word index."""
+    derived: int
+    """The last seq that memories were derived from."""
+    turn_stamp: int
+    memory_stamp: int
+    """The last vector of each kind."""
+    last_turn: int
+    """The number of the last turn."""
+
+    def begins_anew(self, before: "Marks | None") -> bool:
+        """Whether a cache that saw a space as it was `before` must be dropped: some of it may be forgotten."""
+        return before is None or self.generation > before.generation
+
+    def goes_on(self, before: "Marks | None") -> bool:
+        """Whether such a cache has something new to read. From an older snapshot it has not: what was forgotten since must
+        not come back."""
+        return before is None or (self.generation == before.generation and self != before)
+
+
+class State(Noun):
+    """Reads of a space's state."""
+
+    def cursor(self) -> int:
+        """The last seq the projection includes."""
+        return int(self._session.note("cursor") or 0)
+
+    def note(self, name: str) -> str | None:
+        """A small named value kept beside the ledger, outside of any replay."""
+        return self._session.note(f"note:{name}")
+
+    def pinned(self, name: str) -> str | None:
+        """What was pinned under this name, unless something was forgotten since."""
+        found = self._session.one("pinned", name=name)
+        return None if found is None else str(found[0])
+
+    def erasures(self) -> int:
+        """How often something went for good, by `erase`, `purge_superseded` or `clear_projection`: each unpins
+        everything, since what was told may hold it."""
+        found = self._session.one("erasures")
+        return int(found[0])
+
+    def marks(self) -> Marks:
+        """One row, whatever the size of the space."""
+        return Marks(*self._session.one("marks"))
+
+
+class StateWriter(State):
+    """The same inside a write transaction."""
+
+    def __init__(self, session: WriteSession) -> None:
+        self._session: WriteSession = session
+
+    def set_derived(self, seq: int) -> None:
+        """Memories are derived from everything up to seq."""
+        self._session.set_note("derived", str(seq))
+
+    def cursor(self) -> int:
+        """The last seq the projection includes."""
+        return self._session.cursor
+
+    def marks(self) -> Marks:
+        """One row, whatever the size of the space."""
+        return msgspec.structs.replace(super().marks(), cursor=self._session.cursor)
+
+    def set_cursor(self, seq: int) -> None:
+        """The projection now includes everything up to seq."""
+        self._session.cursor = seq
+
+    def clear_projection(self) -> None:
+        """Drop everything derived and set the cursor, and how far memories were derived and turns embedded, to 0; the
+        generation grows. Vectors and accesses stay, for the turns and memories that come again; so do notes."""
+        self._session.set_note("indexed", "0")
+        self._session.words.clear()
+        for query in (*CLEARING, "forget_embedded", "grow_generation", "grow_library"):
+            self._session.run(query)
+        unpin(self._session)
+        self._session.set_note("lost_vectors", "1")
+        self.set_derived(0)
+        self.set_cursor(0)
+
+    def set_note(self, name: str, value: str) -> None:
+        """Keep a small named value."""
+        self._session.set_note(f"note:{name}", value)
+
+    def pin(self, name: str, text: str, *, at: Instant) -> None:
+        """Keep what was told then, unless something later is pinned there. Only the last `PINS_MAX` stay."""
+        self._session.many("pin", [(name, at, text)])
+        self._session.many("drop_old_pins", [(PINS_MAX,)])
+
+
+def unpin(session: WriteSession) -> None:
+    """Drop every pinned text, since each may contain what was erased, and count the erasure."""
+    session.run("drop_pins")
+    session.run("count_erasure")
+
+
+def grow_generation(session: WriteSession, gone: Sequence[Any]) -> None:
+    """If rows were removed, make caches drop what they hold."""
+    if gone:
+        session.run("grow_generation")
