@@ -18,10 +18,10 @@ import httpx
 from benchmarks.measure import Figure, arguments_of, at_most, median, report
 from benchmarks.recall import Talk
 from memplane import Memplane, Space
+from memplane.adapters.all import build_app
 from memplane.clock import DAY, to_datetime
 from memplane.ledger.ids import new_id
 from memplane.ledger.payloads import PutPayload, StorePayload, TurnPayload, encode
-from memplane.server.app import build_app
 from memplane.types import Kind, NewEntry, Op
 
 OWNER = "bench"

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import httpx
 
+from memplane.adapters.all import build_app
 from memplane.auth.principal import LockedOut, Principal, Right, Unauthenticated
 from memplane.config import Settings
-from memplane.server.app import build_app
 from memplane.server.serve import Server, uvicorn_config
 
 ALL = frozenset(Right)

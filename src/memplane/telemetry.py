@@ -11,7 +11,7 @@ import msgspec
 from memplane.clock import Clock
 from memplane.errors import MemplaneError
 from memplane.ledger import gojson
-from memplane.ledger.history import format_timestamp
+from memplane.ledger.history import TokenUsage, format_timestamp
 
 _log = logging.getLogger("memplane.memory_op")
 _NO_LISTENER: AbstractContextManager[None] = nullcontext()
@@ -97,3 +97,40 @@ class Events:
         finally:
             event.latency_ms = int((time.perf_counter() - started) * 1_000)
             listener(event)
+
+
+class Charge(msgspec.Struct, frozen=True, kw_only=True):
+    """The tokens and the cost of a turn, as the provider counts them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+    @property
+    def usage(self) -> TokenUsage:
+        return TokenUsage(
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            reported_cost_usd=self.cost_usd,
+        )
+
+
+class ProviderCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call that the proxy forwarded to a provider. It holds no content."""
+
+    upstream: str
+    operation: str
+    """`chat` for every chat API; `text_completion`, `embeddings`."""
+    model: str
+    status: int
+    """Zero where there was no response."""
+    outcome: str
+    """`ok`, `refused` by the provider, `failed` or `aborted`."""
+    seconds: float
+    charge: Charge = Charge()
+    kept: bool | None = None
+    """Whether it was in the ledger when the client read the end; None where it is not recorded."""
+
+
+PassedListener = Callable[[ProviderCall], None]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memplane import Settings
 from memplane.adapters.all import all_adapters
-from memplane.adapters.proxy.answer import Charge, ProviderResponse, UsageReader
+from memplane.adapters.proxy.answer import ProviderResponse, UsageReader
 from memplane.adapters.proxy.apis import Api, ChatRequest, NotPlain, api_of, items_of, members_of
 from memplane.adapters.proxy.credentials import ProxyCredentials
 from memplane.adapters.proxy.headers import to_client, to_upstream
@@ -22,6 +22,7 @@ from memplane.config import settings_from
 from memplane.errors import SettingsInvalid
 from memplane.server.app import error_format
 from memplane.server.errors import ErrorContext, HttpError
+from memplane.telemetry import Charge
 from provider_server import chat, chat_stream, message_stream, response_stream
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

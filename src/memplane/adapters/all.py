@@ -1,4 +1,6 @@
-"""The one list of HTTP doors."""
+"""Every HTTP adapter, and the application that serves them."""
+
+from collections.abc import Sequence
 
 from memplane.adapters.anthropic import routes as tool
 from memplane.adapters.claiv.routes import adapter as v6_door
@@ -11,10 +13,11 @@ from memplane.config import Settings
 from memplane.console.routes import adapter as console_door
 from memplane.engine import Engine
 from memplane.server import system
+from memplane.server.app import App
 from memplane.server.endpoint import Adapter
-from memplane.server.exchange import PassedListener
+from memplane.server.exchange import Observer
 from memplane.server.metrics import Metrics
-from memplane.telemetry import Listener, log_event
+from memplane.telemetry import Listener, PassedListener, log_event
 
 
 def all_adapters(
@@ -39,3 +42,16 @@ def all_adapters(
         ),
     ]
     return [system.adapter(plane, settings, doors, metrics or Metrics()), *doors]
+
+
+def build_app(
+    plane: Engine,
+    authenticator: Authenticator | None,
+    settings: Settings,
+    doors: Sequence[Adapter] | None = None,
+    *,
+    observers: Sequence[Observer] = (),
+) -> App:
+    """The application. Without an authenticator every caller may do everything; `doors` None is every adapter."""
+    opened = all_adapters(plane, settings, authenticator=authenticator) if doors is None else doors
+    return App(plane, authenticator, settings, opened, observers)

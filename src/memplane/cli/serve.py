@@ -59,9 +59,12 @@ def serve(
         raise SettingsInvalid(
             f"--no-auth is for this machine only, and {settings.host} can be reached from others; leave it out"
         )
+    from memplane.adapters.all import all_adapters  # brings every adapter
     from memplane.server import launch  # brings a web server
 
-    start = launch.ServeOptions(wiring=wiring, settings=settings, data=call.data, auth=not no_auth)
+    start = launch.ServeOptions(
+        wiring=wiring, settings=settings, adapters=all_adapters, data=call.data, auth=not no_auth
+    )
     if launch.is_one_of_several(start):
         launch.one_of_several(start)
         return

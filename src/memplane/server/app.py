@@ -10,7 +10,6 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from memplane.adapters.all import all_adapters
 from memplane.auth.principal import Authenticator, Principal, Right, Unauthenticated
 from memplane.config import Settings
 from memplane.engine import Engine
@@ -34,19 +33,6 @@ _LARGE_PER_CALLER_MAX = 4
 _LARGE_LASTING_PER_CALLER_MAX = 64
 _OPEN_THREADS = 4
 """For endpoints without a credential: a health check must not wait for the callers that the server works for."""
-
-
-def build_app(
-    plane: Engine,
-    authenticator: Authenticator | None,
-    settings: Settings,
-    doors: Sequence[Adapter] | None = None,
-    *,
-    observers: Sequence[Observer] = (),
-) -> "App":
-    """The application. Without an authenticator every caller may do everything; `doors` None is every adapter."""
-    opened = all_adapters(plane, settings, authenticator=authenticator) if doors is None else doors
-    return App(plane, authenticator, settings, opened, observers)
 
 
 class App:

@@ -9,35 +9,13 @@ from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from typing import Protocol, TypeVar, TypeVarTuple
 
 import anyio.to_thread
-import msgspec
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from memplane.adapters.proxy.answer import Charge
 from memplane.auth.principal import Principal
 from memplane.server.endpoint import AsgiRoute, CallUsage, Operation
-
-
-class ProviderCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn that a provider was asked for."""
-
-    upstream: str
-    operation: str
-    """`chat`, whichever API it was asked through; `text_completion`, `embeddings`."""
-    model: str
-    status: int
-    """Zero: there was no answer."""
-    outcome: str
-    """`ok`, `refused` by the provider, `failed` or `aborted` on the way."""
-    seconds: float
-    charge: Charge = Charge()
-    kept: bool | None = None
-    """Whether it was in the ledger when the client saw the end; None where it was not to be kept."""
-
-
-PassedListener = Callable[[ProviderCall], None]
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _SEND_SECONDS_MAX = 60.0

@@ -14,7 +14,7 @@ from memplane.main import Memplane
 from memplane.server.guard import check_names
 from memplane.server.logs import set_up_logs
 from memplane.server.metrics import forget_process
-from memplane.server.serve import ServerProcess, listen, run_process
+from memplane.server.serve import AdapterFactory, ServerProcess, listen, run_process
 from memplane.server.supervisor import Supervisor
 from memplane.telemetry import Listener
 from memplane.terminal.call import Wiring
@@ -33,6 +33,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     wiring: Wiring
     settings: Settings
+    adapters: AdapterFactory
     data: str | None
     auth: bool
 
@@ -44,7 +45,14 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
 def alone(start: ServeOptions, bound: socket.socket, greet: Callable[[], None]) -> int:
     """This process is the server."""
     run_process(
-        ServerProcess(settings=start.settings, listening=bound, auth=start.auth, greet=greet), start.open
+        ServerProcess(
+            settings=start.settings,
+            adapters=start.adapters,
+            listening=bound,
+            auth=start.auth,
+            greet=greet,
+        ),
+        start.open,
     )
     return 0
 
@@ -58,6 +66,7 @@ def one_of_several(start: ServeOptions) -> None:
     listening, lifeline = map(int, start.wiring.environment[_HANDED].split())
     process = ServerProcess(
         settings=start.settings,
+        adapters=start.adapters,
         listening=socket.socket(fileno=listening),
         auth=start.auth,
         metrics_folder=Path(start.wiring.environment[_METRICS_DIRECTORY]),

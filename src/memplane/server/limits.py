@@ -5,6 +5,8 @@ import asyncio
 from weakref import WeakValueDictionary
 
 THREADS_MAX = 120
+WEBSOCKET_BYTES_MAX = 1 << 20
+"""Of one message."""
 PER_CALLER_MAX = 40
 """As many as write at once write together, so a busy caller gains by having many; by having more, nobody does."""
 

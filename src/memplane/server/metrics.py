@@ -10,9 +10,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from memplane.clock import SECOND
-from memplane.server.exchange import Exchange, ProviderCall
+from memplane.server.exchange import Exchange
 from memplane.storage.work import Backlog, WorkerCounts
-from memplane.telemetry import MemoryOp
+from memplane.telemetry import MemoryOp, ProviderCall
 
 _UNMATCHED = "(none)"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

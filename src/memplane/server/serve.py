@@ -11,22 +11,24 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 import uvicorn
 
-from memplane.adapters.all import all_adapters
-from memplane.adapters.helmdeck.rpc import MESSAGE_BYTES_MAX
+from memplane.auth.principal import Authenticator
 from memplane.config import Settings
+from memplane.engine import Engine
 from memplane.errors import SettingsInvalid
 from memplane.main import Memplane
-from memplane.server.app import App, build_app
-from memplane.server.exchange import Observer, ProviderCall
+from memplane.server.app import App
+from memplane.server.endpoint import Adapter
+from memplane.server.exchange import Observer
+from memplane.server.limits import WEBSOCKET_BYTES_MAX
 from memplane.server.logs import RequestLog, set_up_logs, set_up_memory_log
 from memplane.server.metrics import Metrics
 from memplane.server.protocol import PROTOCOL
-from memplane.telemetry import Listener, MemoryOp, log_event
+from memplane.telemetry import Listener, MemoryOp, PassedListener, ProviderCall, log_event
 
 _TRACING = "memplane.server.tracing"
 _KEEP_ALIVE_S = 75
@@ -40,10 +42,26 @@ OpenServed = Callable[[Listener], Memplane]
 """Opens the plane with enrichment in the background; what happens in it is told to the listener."""
 
 
+class AdapterFactory(Protocol):
+    """Builds every adapter of the server; `adapters.all` has the list."""
+
+    def __call__(
+        self,
+        plane: Engine,
+        settings: Settings,
+        metrics: Metrics | None = None,
+        *,
+        authenticator: Authenticator | None = None,
+        listener: Listener = log_event,
+        passed: PassedListener | None = None,
+    ) -> list[Adapter]: ...
+
+
 class ServerProcess(msgspec.Struct, frozen=True, kw_only=True):
     """What one server process is given besides the settings."""
 
     settings: Settings
+    adapters: AdapterFactory
     listening: socket.socket
     auth: bool = True
     metrics_folder: Path | None = None
@@ -93,13 +111,10 @@ def _serve(process: ServerProcess, open_plane: OpenServed, ending: "ShutdownSign
         observers: list[Observer] = [metrics, RequestLog()]
         if tracing is not None:
             observers.append(tracing)
-        app = build_app(
-            plane,
-            identity,
-            settings,
-            all_adapters(plane, settings, metrics, authenticator=identity, listener=listener, passed=passed),
-            observers=observers,
+        adapters = process.adapters(
+            plane, settings, metrics, authenticator=identity, listener=listener, passed=passed
         )
+        app = App(plane, identity, settings, adapters, observers)
         server = Server(uvicorn_config(app, settings), app)
         if process.lifeline is not None:
             ending.watch(process.lifeline)
@@ -118,7 +133,7 @@ def uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=list(settings.trusted_proxies),
-        ws_max_size=MESSAGE_BYTES_MAX,
+        ws_max_size=WEBSOCKET_BYTES_MAX,
         ws_per_message_deflate=False,  # a packet could unfold to a thousand times its size before anybody looks
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.shutdown_seconds_max,

@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.config import Settings
-from memplane.console.links import ROOT as CONSOLE
 from memplane.engine import Engine, Readiness
 from memplane.errors import StorageError
 from memplane.server import docs
@@ -24,6 +23,7 @@ from memplane.storage.work import Backlog, WorkerCounts
 
 ADAPTER = "system"
 VERSION = version("memplane")
+CONSOLE = "/console"
 
 _READINESS_SECONDS = 1.0
 """Anybody may ask, and asking writes a file."""

@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from memplane.server.exchange import Exchange, ProviderCall
-from memplane.telemetry import MemoryOp
+from memplane.server.exchange import Exchange
+from memplane.telemetry import MemoryOp, ProviderCall
 
 _OPERATIONS = {
     "retain": "create_memory",

@@ -8,9 +8,10 @@ import structlog
 
 from memplane.adapters.helmdeck.wire import BadBody, read_json
 from memplane.errors import MemplaneError
+from memplane.server.limits import WEBSOCKET_BYTES_MAX
 
 PROTOCOL = "2024-11-05"
-MESSAGE_BYTES_MAX = 1 << 20
+MESSAGE_BYTES_MAX = WEBSOCKET_BYTES_MAX
 
 PARSE_ERROR = -32_700
 METHOD_NOT_FOUND = -32_601

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from memplane.ledger import gojson
-from memplane.ledger.history import Payload, TokenUsage
+from memplane.ledger.history import Payload
 from memplane.ledger.history_text import decode_leniently
+from memplane.telemetry import Charge
 
 _EVENTS = "text/event-stream"
 _FAILURE = (
@@ -37,23 +38,6 @@ _JSON: msgspec.json.Decoder[msgspec.Raw] = msgspec.json.Decoder(msgspec.Raw)
 _KEPT_BYTES_MAX = 64 << 20
 _AUTO_DETECT = 47
 _INFLATED_PIECE = 1 << 20
-
-
-class Charge(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn took, as the provider counts it."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    cost_usd: float | None = None
-
-    @property
-    def usage(self) -> TokenUsage:
-        return TokenUsage(
-            prompt_tokens=self.prompt_tokens,
-            completion_tokens=self.completion_tokens,
-            reported_cost_usd=self.cost_usd,
-        )
 
 
 class ProviderResponse:

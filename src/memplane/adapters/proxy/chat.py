@@ -16,6 +16,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from memplane.adapters.all import build_app
 from memplane.adapters.proxy.headers import RECALL_HEADER, RECALLED_HEADER, SHOW, read_blocks
 from memplane.auth.principal import Principal, Right, Unauthenticated
 from memplane.config import Settings, settings_from
@@ -26,7 +27,6 @@ from memplane.models.http import JsonClient, NoResponse
 from memplane.safety.fence import BRIEF_INTRODUCTION
 from memplane.safety.outgoing import ServiceBlock
 from memplane.safety.sanitize import one_line, printable
-from memplane.server.app import build_app
 from memplane.server.serve import Server, uvicorn_config
 from memplane.terminal.call import CommandContext
 from memplane.terminal.output import line

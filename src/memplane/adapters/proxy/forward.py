@@ -10,7 +10,7 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import Send
 
-from memplane.adapters.proxy.answer import Charge, ProviderResponse, UsageReader
+from memplane.adapters.proxy.answer import ProviderResponse, UsageReader
 from memplane.adapters.proxy.apis import ChatRequest
 from memplane.adapters.proxy.headers import (
     RECALL_HEADER,
@@ -32,8 +32,8 @@ from memplane.clock import Clock
 from memplane.config import Settings
 from memplane.ledger.history_text import FAILED
 from memplane.server.errors import HttpError
-from memplane.server.exchange import PassedListener, ProviderCall
 from memplane.space import Space
+from memplane.telemetry import Charge, PassedListener, ProviderCall
 
 ADAPTER = "proxy"
 

@@ -24,9 +24,8 @@ from memplane.engine import Engine
 from memplane.server.access import open_space
 from memplane.server.endpoint import Adapter, AsgiRoute
 from memplane.server.errors import HttpError
-from memplane.server.exchange import PassedListener
 from memplane.space import Space
-from memplane.telemetry import Listener, log_event
+from memplane.telemetry import Listener, PassedListener, log_event
 
 _ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _OWN_HEADERS = frozenset({b"x-request-id"})

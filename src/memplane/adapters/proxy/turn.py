@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
-from memplane.adapters.proxy.answer import Charge, ProviderResponse
+from memplane.adapters.proxy.answer import ProviderResponse
 from memplane.adapters.proxy.apis import Api, ChatRequest
 from memplane.adapters.proxy.recorder import PendingTurn
 from memplane.clock import Instant
 from memplane.ledger import gojson
 from memplane.ledger.history import HistoryLine, Payload, compose_line
 from memplane.ledger.history_text import FAILED
+from memplane.telemetry import Charge
 from memplane.types import PinnedTexts
 
 ABORTED = "aborted"
