@@ -3,7 +3,7 @@
     python -m benchmarks.learn_extraction FILE [--write]
 
 Prints figures for dialogues that were held out (five folds, by dialogue) and, with --write, stores what was learned
-from all of them under src/memplane/enrich/learned/. Only sums over hashed features are stored. Needs numpy.
+from all of them under src/memplane/extract/learned/. Only sums over hashed features are stored. Needs numpy.
 """
 
 import gzip
@@ -30,7 +30,7 @@ FOLDS = 5
 SEEN_MIN = 3
 PENALTY_NOTES = 30.0
 PENALTY_MESSAGES = 8.0
-LEARNED = Path(__file__).parents[1] / "src" / "memplane" / "enrich" / "learned"
+LEARNED = Path(__file__).parents[1] / "src" / "memplane" / "extract" / "learned"
 
 
 class Rows:

@@ -55,10 +55,10 @@ def names(arguments):
 @pytest.mark.parametrize(
     ("arguments", "loaded"),
     [
-        (["recall", "tea"], {"recalling"}),
-        (["--data", "store", "recall", "tea"], {"memories", "recalling"}),
+        (["recall", "tea"], {"recall"}),
+        (["--data", "store", "recall", "tea"], {"memories", "recall"}),
         (["--json", "--space=put", "ledger", "verify"], {"ledger"}),
-        (["recall", "store"], {"recalling", "memories"}),
+        (["recall", "store"], {"recall", "memories"}),
     ],
 )
 def test_only_what_a_command_line_may_be_about_is_loaded(arguments, loaded):

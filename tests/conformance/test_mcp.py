@@ -597,7 +597,7 @@ def test_the_skill_says_what_the_carapace_skill_must():
     """
     Re-expressed from memory-skill.test.ts: all tools, all types, the safety warning, when to store, the sweep, the budget.
     """
-    skill = (Path(SOURCE) / "memplane/doors/mcp/skill.md").read_text("utf-8")
+    skill = (Path(SOURCE) / "memplane/adapters/mcp/skill.md").read_text("utf-8")
 
     assert skill.startswith("# ")
     for word in (*TOOLS, *KINDS):
