@@ -16,8 +16,7 @@ from azure_cli import MISSING, fake_az
 from blob_server import CONTAINER, TOKEN, BlobServer
 from memplane.__main__ import open_plane
 from memplane.adapters.entrabot import moving
-from memplane.adapters.entrabot.config import config_from
-from memplane.adapters.entrabot.env_file import read_env, write_env
+from memplane.adapters.entrabot.config import config_from, read_env, write_env
 from memplane.adapters.entrabot.storage.backend import backend_for
 from memplane.adapters.entrabot.storage.local import LocalBackend
 from memplane.adapters.entrabot.storage.persona import claude_code_memory_dir
@@ -349,7 +348,7 @@ def test_what_was_damaged_on_the_way_is_found(bot, cloud):
     bot.fill()
     sources = [moving.MoveSource(root=bot.data, prefix="", name="agent data")]
 
-    moved = moving.move(sources, Failing(cloud.root, damage="watched_chats"))
+    moved = moving.move(sources, Failing(cloud._root, damage="watched_chats"))
 
     assert [key for key, _ in moved.errors] == ["watched_chats"]
     assert moved.verified == len(DATA) - 1
@@ -363,7 +362,7 @@ def test_a_place_that_goes_away_leaves_it_incomplete_and_a_second_run_completes_
     bot.fill()
     sources = [moving.MoveSource(root=bot.data, prefix="", name="agent data")]
 
-    first = moving.move(sources, Failing(cloud.root, requests=requests))
+    first = moving.move(sources, Failing(cloud._root, requests=requests))
     second = moving.move(sources, cloud)
 
     assert first.errors or first.verified == len(DATA)
@@ -577,7 +576,7 @@ def test_what_cannot_be_sent_waits_and_is_said(bot, cloud, monkeypatch):
     """
     bot.fill()
     bot.environment["ENTRABOT_PERSONA_SYNC"] = "on"
-    refuse = Failing(cloud.root, requests=0)
+    refuse = Failing(cloud._root, requests=0)
     monkeypatch.setattr("memplane.adapters.entrabot.commands.open_store", lambda *_, **__: refuse)
     done = bot("persona", "push-one", str(bot.memory / "MEMORY.md"), "--to", cloud.url)
     monkeypatch.undo()

@@ -31,8 +31,8 @@ def pull(plane, cllama):
             plane, settings, wait=lambda _stop, seconds: bool(noted.append(seconds)), **changes
         )
         backfill.start()
-        backfill.join(240)
-        return {progress.agent: progress for progress in backfill.progress()}
+        backfill._thread.join(240)
+        return {progress.agent: progress for progress in backfill._progress}
 
     return run
 
@@ -268,7 +268,7 @@ def test_one_process_of_several_does_it(plane, cllama, pull):
     first = HistoryBackfill(plane, settings)
     first.start()
     while not cllama.asked:
-        first.join(0.01)
+        first._thread.join(0.01)
 
     assert pull()["analyst"].state == "elsewhere"
     assert first.degraded() == ("backfill",)

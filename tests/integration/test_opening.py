@@ -69,9 +69,9 @@ def test_directories(tmp_path):
     ):
         store = open_store(url, {})
         assert isinstance(store, LocalObjects)
-        assert store.root == tmp_path / "with space"
+        assert store._root == tmp_path / "with space"
 
-    assert open_store("~/memory", {}).root.is_absolute()
+    assert open_store("~/memory", {})._root.is_absolute()
     open_store(str(tmp_path / "new"), {})
     assert not (tmp_path / "new").exists()
 

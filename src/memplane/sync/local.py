@@ -38,10 +38,6 @@ class LocalObjects:
     def url(self) -> str:
         return self._root.as_uri()
 
-    @property
-    def root(self) -> Path:
-        return self._root
-
     def get(self, key: str, *, unless: str | None = None) -> StoredObject | None:
         *folders, name = to_name(key).split("/")
         with self._translated(key), _nothing_there(), self._folder(folders) as folder:

@@ -92,18 +92,11 @@ class HistoryBackfill:
     def start(self) -> None:
         self._thread.start()
 
-    def join(self, timeout_s: float | None = None) -> None:
-        """Wait until every agent was tried."""
-        self._thread.join(timeout_s)
-
     def close(self) -> None:
         """Finish the page at hand, or leave it: it will be asked for again."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSING_S)
-
-    def progress(self) -> list[BackfillProgress]:
-        return [msgspec.structs.replace(progress) for progress in self._progress]
 
     def degraded(self) -> tuple[str, ...]:
         """Codes of what is not there yet, for whoever asks whether the server is ready; it is, meanwhile."""

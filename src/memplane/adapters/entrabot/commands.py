@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from memplane.adapters.entrabot import moving, persona_sync
+from memplane.adapters.entrabot import moving
 from memplane.adapters.entrabot import promise_log as book
 from memplane.adapters.entrabot.config import (
     CONTAINER,
@@ -21,12 +21,14 @@ from memplane.adapters.entrabot.config import (
     EntraBotConfig,
     config_from,
     home_of,
+    read_env,
+    write_env,
 )
-from memplane.adapters.entrabot.env_file import read_env, write_env
 from memplane.adapters.entrabot.hook_install import planned_hook
 from memplane.adapters.entrabot.promise_log import Promise, PromiseBook
 from memplane.adapters.entrabot.scripts import provision_blob_storage as provisioning
 from memplane.adapters.entrabot.scripts.hooks import block_local_memory_write as hook_script
+from memplane.adapters.entrabot.storage import persona as persona_files
 from memplane.adapters.entrabot.storage.local import LocalBackend
 from memplane.adapters.entrabot.storage.persona import PERSONA_PREFIX, claude_code_memory_dir
 from memplane.adapters.mcp.install import FileChange, write_change
@@ -427,7 +429,7 @@ def pull(
 ) -> None:
     """Everything from the cloud, over what is here. Ends well whatever happens, since Claude Code waits for it."""
     if _is_on(call, env_file):
-        persona_sync.pull(
+        persona_files.pull(
             lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).opened(
                 call
             ),
@@ -445,7 +447,7 @@ def push(
 ) -> None:
     """Whatever the cloud does not have."""
     if _is_on(call, env_file):
-        persona_sync.push(
+        persona_files.push(
             lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).opened(
                 call
             ),
@@ -466,7 +468,7 @@ def push_one(
 ) -> None:
     """One file, over what the cloud has."""
     if _is_on(call, env_file):
-        persona_sync.push_one(
+        persona_files.push_one(
             lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).opened(
                 call
             ),
@@ -478,7 +480,7 @@ def push_one(
 def _is_on(call: CommandContext, env_file: Path | None) -> bool:
     is_on = config_from(_environment(call, env_file)).persona_sync
     if not is_on:
-        persona_sync.log(_SYNC_OFF)
+        persona_files.log(_SYNC_OFF)
     return is_on
 
 

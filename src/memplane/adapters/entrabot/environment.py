@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from memplane.adapters.entrabot.config import ENV_FILE, EntraBotConfig, config_from
-from memplane.adapters.entrabot.env_file import read_env
+from memplane.adapters.entrabot.config import ENV_FILE, EntraBotConfig, config_from, read_env
 
 __all__ = ["EntraBotConfig", "get_config"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memplane.adapters.entrabot import persona_sync
 from memplane.adapters.entrabot.environment import get_config
+from memplane.adapters.entrabot.storage import persona
 from memplane.adapters.entrabot.storage.backend import get_backend
 from memplane.adapters.entrabot.storage.persona import claude_code_memory_dir
 from memplane.sync.backend import TextBackend
@@ -47,11 +47,11 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     match given.command:
         case "pull":
-            persona_sync.pull(_opened, _resolve_memory_dir)
+            persona.pull(_opened, _resolve_memory_dir)
         case "push":
-            persona_sync.push(_opened, _resolve_memory_dir)
+            persona.push(_opened, _resolve_memory_dir)
         case _:
-            persona_sync.push_one(_opened, _resolve_memory_dir, Path(given.path))
+            persona.push_one(_opened, _resolve_memory_dir, Path(given.path))
     return 0
 
 

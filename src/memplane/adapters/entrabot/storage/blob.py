@@ -16,7 +16,7 @@ import httpx
 import msgspec
 
 from memplane.adapters.entrabot.errors import TokenExpiredError
-from memplane.adapters.entrabot.storage.keys import checked_key
+from memplane.adapters.entrabot.storage.local import checked_key
 
 API_VERSION: Final = "2021-08-06"
 """Of the storage service: pinned, so that what it does cannot change under us."""

@@ -6,8 +6,6 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from memplane.adapters.entrabot.storage.keys import checked_key
-
 _WAITING = ".memplane-waiting-"
 """A file under this name is half written. It is not anybody's memory and no listing shows it."""
 
@@ -96,3 +94,10 @@ class LocalBackend:
 def files_in(root: Path) -> "list[Path]":
     """Every file below a directory, in the order of their paths; none where there is no such directory."""
     return sorted(path for path in root.rglob("*") if not path.name.startswith(_WAITING) and path.is_file())
+
+
+def checked_key(key: str) -> str:
+    """A relative path with `/` between its parts. Raises `ValueError` for one that leads elsewhere."""
+    if any(part in {"", ".", ".."} for part in key.split("/")) or "\0" in key:
+        raise ValueError(f"{key!r} is no key: a part of it is empty, `.` or `..`, so it would lead elsewhere")
+    return key

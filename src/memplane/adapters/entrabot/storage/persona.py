@@ -1,5 +1,8 @@
 """The memory Claude Code keeps for a project, between its directory and `claude_memory/` in a place for memory."""
 
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -8,6 +11,10 @@ from memplane.adapters.entrabot.storage.local import LocalBackend, files_in
 from memplane.sync.backend import TextBackend
 
 PERSONA_PREFIX: Final = "claude_memory"
+
+_ERRORS_LOGGED_MAX = 5
+
+OpenBackend = Callable[[], AbstractContextManager[TextBackend]]
 
 
 def claude_code_memory_dir(project_root: Path, *, home: Path | None = None) -> Path:
@@ -85,3 +92,52 @@ class PersonaBackend:
             report.pulled += 1
             report.keys.append(key)
         return report
+
+
+# The commands for Claude Code's hooks. A failure must not stop a session, so it is logged and nothing else.
+
+
+def log(message: str) -> None:
+    sys.stderr.write(f"[persona-sync] {message}\n")
+
+
+def pull(backend: OpenBackend, folder: Callable[[], Path]) -> None:
+    """Everything from the cloud into the directory."""
+    try:
+        memory = folder()
+        with backend() as cloud:
+            report = PersonaBackend(cloud, local_root=memory).pull_all()
+    except Exception as exc:  # noqa: BLE001 - a hook must not stop Claude Code
+        log(f"pull: {exc}")
+        return
+    log(f"pull: {report.pulled} files into {memory}")
+    _report(report.errors)
+
+
+def push(backend: OpenBackend, folder: Callable[[], Path]) -> None:
+    """Whatever the cloud does not have."""
+    try:
+        memory = folder()
+        with backend() as cloud:
+            report = PersonaBackend(cloud, local_root=memory).push_all()
+    except Exception as exc:  # noqa: BLE001 - as above
+        log(f"push: {exc}")
+        return
+    log(f"push: {report.copied} copied, {report.skipped} skipped (from {memory})")
+    _report(report.errors)
+
+
+def push_one(backend: OpenBackend, folder: Callable[[], Path], path: Path) -> None:
+    """One file, over what the cloud has."""
+    try:
+        with backend() as cloud:
+            PersonaBackend(cloud, local_root=folder()).push_one(path)
+    except Exception as exc:  # noqa: BLE001 - as above
+        log(f"push-one: {path} was not copied: {exc}")
+
+
+def _report(errors: list[tuple[str, str]]) -> None:
+    for key, message in errors[:_ERRORS_LOGGED_MAX]:
+        log(f"error: {key}: {message}")
+    if len(errors) > _ERRORS_LOGGED_MAX:
+        log(f"error: and {len(errors) - _ERRORS_LOGGED_MAX} more")
