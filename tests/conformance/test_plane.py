@@ -184,7 +184,7 @@ def test_the_description_shows_what_clients_send(door):
     described = door.client().get("/openapi.json").json()
 
     body = described["paths"]["/retain"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert body == {"$ref": "#/components/schemas/RetainBody"}
+    assert body == {"$ref": "#/components/schemas/PlaneRetainBody"}
     assert set(described["paths"]["/history/{agent}"]["get"]["responses"]) >= {
         "200",
         "400",

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from http_server import serving
+from memplane.adapters.claiv.errors import FORMAT
 from memplane.auth.limits import QuotaResource
 from memplane.auth.principal import Right
 from memplane.errors import NotFound
@@ -42,6 +43,8 @@ def endpoint(method, path, handle, **fields):
 
 DOOR = Adapter(
     name="v6",
+    paths=("/v6/",),
+    errors=FORMAT,
     routes=(
         endpoint("POST", "/v6/test/ingest", ingest, body=Said, right=Right.WRITE),
         endpoint("POST", "/v6/test/recall", recall),

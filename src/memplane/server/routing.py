@@ -111,26 +111,30 @@ class _Segments(_Segment):
 
 
 class _Rest(_Segments):
-    regex = ".*"
+    """What follows in the path, with the slash before it; or nothing at all."""
+
+    regex = "(?:/.*)?"
+
+    def convert(self, value: str) -> str:
+        return unquote(value[1:])
+
+    def to_string(self, value: str) -> str:
+        return f"/{quote(value)}"
 
 
 register_url_convertor("segment", _Segment())
 register_url_convertor("segments", _Segments())
 register_url_convertor("rest", _Rest())
 
-_PARAMETER = re.compile(r"\{(\w+)(:path)?\}")
+_AT_THE_END = re.compile(r"/\{(\w+):path\}$")
 _UNRESERVED = re.compile(rb"[A-Za-z0-9_.~/-]*")
 
 
 def _template(path: str) -> str:
-    """The path with Memplane's own convertors in the place of Starlette's."""
-
-    def convertor(found: re.Match[str]) -> str:
-        if found[2] is None:
-            return f"{{{found[1]}:segment}}"
-        return f"{{{found[1]}:{'rest' if found.end() == len(path) else 'segments'}}}"
-
-    return _PARAMETER.sub(convertor, path)
+    """The path with the convertors of this module in the place of Starlette's."""
+    path = _AT_THE_END.sub(r"{\1:rest}", path)
+    path = re.sub(r"\{(\w+):path\}", r"{\1:segments}", path)
+    return re.sub(r"\{(\w+)\}", r"{\1:segment}", path)
 
 
 def encoded_path(raw_path: bytes) -> str:
