@@ -179,7 +179,7 @@ class TestChat:
         done = cli("chat", "--json", stdin="/help\nHello\n")
 
         assert [exchange["said"] for exchange in done.json["exchanges"]] == ["Hello"]
-        assert "/quit ends it" in done.err
+        assert "/quit exits" in done.err
 
     def test_an_upstream_that_is_not_there(self, cli):
         """

@@ -122,8 +122,8 @@ def test_the_tour_runs_and_leaves_nothing(shell, tmp_path):
 
     assert (done.code, done.err) == (0, "")
     assert "\x1b" not in done.out
-    assert "the bytes are gone" in done.out
-    assert "The ledger is NOT whole" in done.out
+    assert "not found in any of" in done.out
+    assert "The ledger is NOT intact" in done.out
     assert list(tmp_path.iterdir()) == []
 
 
@@ -163,7 +163,7 @@ def test_an_answer_that_cannot_be_written_is_no_success(shell):
         said = process.stderr.read().decode()
 
     assert process.returncode == 1
-    assert lines(said)[0].startswith("memplane: the answer cannot be written")
+    assert lines(said)[0].startswith("memplane: cannot write the output")
 
 
 def test_closed_streams_are_no_crash(shell):

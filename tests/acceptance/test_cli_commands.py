@@ -109,7 +109,7 @@ def test_reading_does_not_create_a_space(cli, arguments):
     done = cli("--space", "bob", *arguments)
 
     assert (done.code, done.out) == (1, "")
-    assert done.err == f"memplane: no space 'bob' in {cli.data}; spaces there: alice\n"
+    assert done.err == f"memplane: no space 'bob' in {cli.data}; existing spaces: alice\n"
     assert cli("spaces").out == "alice\n"
 
 
@@ -119,7 +119,7 @@ def test_reading_does_not_create_a_directory(cli):
     """
     done = cli("stats")
 
-    assert done.err == f"memplane: no space 'default' in {cli.data}; there is none yet\n"
+    assert done.err == f"memplane: no space 'default' in {cli.data}; there are no spaces yet\n"
     assert not cli.data.exists()
 
 
@@ -180,8 +180,8 @@ def test_retaining_an_id_again_says_so(cli):
     cli("forget", "--entry", "t1")
     suppressed = cli("retain", "hello", "--id", "t1")
 
-    assert again.out == "Known already as t1, entry 1\n"
-    assert suppressed.out == "Not kept: t1 was forgotten, and stays forgotten\n"
+    assert again.out == "Already stored as t1, entry 1\n"
+    assert suppressed.out == "Not stored: t1 was forgotten\n"
 
 
 @pytest.mark.parametrize("metadata", ["[1]", "{", "7", "\ud800"])
@@ -398,7 +398,7 @@ def test_verify_finds_what_was_changed(filled):
     done, document = filled("ledger", "verify"), filled("ledger", "verify", "--json")
 
     assert (done.code, document.code, document.json["ok"]) == (3, 3, False)
-    assert done.out.startswith("The ledger is NOT whole")
+    assert done.out.startswith("The ledger is NOT intact")
     assert "was changed" in document.json["problems"][0]
 
 
@@ -432,7 +432,7 @@ def test_doctor_reports_what_is_wrong(filled):
 
     assert (done.code, done.json["ok"]) == (3, False)
     assert [check["name"] for check in done.json["checks"] if not check["ok"]] == ["ledger"]
-    assert "wrong" in filled("doctor").out
+    assert "failed" in filled("doctor").out
 
 
 def test_a_history_export_says_what_it_leaves_out(filled):
@@ -474,7 +474,7 @@ def test_an_output_that_cannot_be_written_is_an_error(filled, tmp_path, output):
     done = filled("ledger", "export", "--output", str(tmp_path / output))
 
     assert (done.code, done.out) == (1, "")
-    assert "cannot be written" in done.err
+    assert "cannot write" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 

@@ -33,7 +33,7 @@ def test_a_dry_run_says_what_would_be_done(adr, monkeypatch):
     done = adr("compact", "--dry-run")
 
     assert done.code == 0
-    assert f"{DAY}: 3 entries judged, 3 would be removed" in done.out
+    assert f"{DAY}: 3 entries processed, 3 would be removed" in done.out
     assert "draft: " in done.out
     assert "Teams" in done.out
     assert adr("stats", "--json").json == before
@@ -66,7 +66,7 @@ def test_review_names_what_it_does_not_know(adr):
     unknown = adr("compact", "review", "--confirm", "learn-nobody")
 
     assert unknown.code == 1
-    assert "no draft has an id that begins with 'learn-nobody'" in unknown.err
+    assert "no draft id starts with 'learn-nobody'" in unknown.err
     assert adr("compact", "review", "--confirm", "").code == 1
 
 
@@ -84,8 +84,8 @@ def test_retention_in_words(adr):
     assert f"Due now: 1 raw day ({DAY} to {DAY}) with 3 entries" in done.out
     adr("compact")
     after = adr("retention")
-    assert "Nothing is due now." in after.out
-    assert "1 draft waits for a decision" in after.out
+    assert "Nothing is due." in after.out
+    assert "1 draft needs review" in after.out
     assert adr("retention", "--json").json["policy"]["raw_days"] == 7
 
 
@@ -119,7 +119,7 @@ def test_on_a_terminal_review_asks(adr, shell, answer, standing):
     path = os.environ.get("PYTHONPATH", "")
     shell.environment |= {"MEMPLANE_RETENTION": "adr", "MEMPLANE_EMBEDDING": "none", "PYTHONPATH": path}
     terminal = Terminal(shell, "compact", "review")
-    shown = terminal.wait_for("decides later: ")
+    shown = terminal.wait_for("Enter to skip: ")
     terminal.type(answer)
     code, out = terminal.end()
 
@@ -138,7 +138,7 @@ def test_a_day_is_told_in_short(cli):
     found = cli("summary", "--json").json
 
     assert "Bob: Can you <call> me?" in told
-    assert "Heads-up: nothing" in told
+    assert "Heads-up: none" in told
     assert "Can you &lt;call&gt; me?" in page
     assert is_generated(page.encode())
     assert found["counts"] == {"needs_you": 1, "handled": 0, "heads_up": 0}

@@ -177,7 +177,7 @@ def test_what_is_there_is_left_alone_and_named_where_it_differs(bot, cloud):
     told = json.loads(done.stdout)
     assert (told["copied"], told["skipped"], told["differ"]) == (4, 2, ["watched_chats"])
     assert texts(cloud) == ALL | {"watched_chats": "theirs\n"}
-    assert "watched_chats is another text in the cloud" in done.stderr
+    assert "watched_chats differs from the file in the cloud" in done.stderr
 
 
 def test_a_second_run_changes_nothing(bot, cloud):

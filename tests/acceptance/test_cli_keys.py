@@ -116,7 +116,7 @@ def test_limits_are_shown(cli):
         "create",
         "n",
         "--all-spaces",
-        "--door",
+        "--interface",
         "mcp",
         "--door",
         "ipc",

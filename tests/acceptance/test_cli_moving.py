@@ -65,9 +65,9 @@ def test_what_differs_is_an_exit_code(cli, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{nowhere}", "{target}"], "there is no data directory"),
-        (["{empty}", "{target}"], "there is nothing in"),
-        (["{source}", "{source}"], "the same place"),
+        (["{nowhere}", "{target}"], "does not exist"),
+        (["{empty}", "{target}"], "is empty"),
+        (["{source}", "{source}"], "are the same"),
         (["", "{target}"], "FROM is empty"),
         (["{source}", "{other}"], "not a copy of the source"),
         (["{source}", "postgresql://me:hunter2@127.0.0.1:1/x"], "cannot be reached"),
@@ -191,5 +191,5 @@ def test_whoever_ends_a_copy_is_told_how_to_go_on(cli, tmp_path, command):
         signal.signal(signal.SIGINT, before)
     cli.wiring = wiring
 
-    assert (ended.code, ended.out, "run it again to go on" in ended.err) == (130, "", True)
+    assert (ended.code, ended.out, "run it again to continue" in ended.err) == (130, "", True)
     assert cli(*arguments).code == 0

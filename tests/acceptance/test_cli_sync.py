@@ -69,7 +69,7 @@ def test_status_says_what_is_missing(desk, place):
 
     assert (before.code, before.json["unpushed"], before.json["empty"]) == (3, 1, True)
     assert (after.code, after.json["unpushed"], after.json["even"]) == (0, 0, True)
-    assert "Both are even" in desk("sync", "status", "alice").out
+    assert "In sync" in desk("sync", "status", "alice").out
 
 
 @pytest.mark.parametrize("options", [(), ("--look",)])
@@ -80,7 +80,7 @@ def test_a_pull_from_a_place_where_nothing_is_fails(lap, place, tmp_path, option
     pulled = lap("sync", "pull", "alice", "--to", place, *options)
 
     assert (pulled.code, pulled.out) == (1, "")
-    assert f"nothing is at {place}" in pulled.err
+    assert f"{place} is empty" in pulled.err
     assert lap("spaces").out == ""
     lap("store", "fact", "Likes cats", "--space", "alice")
     lap("sync", "pull", "alice", "--to", place)
@@ -146,7 +146,7 @@ def test_two_names_are_one_too_many(desk, place):
     A space named twice must be the same.
     """
     assert desk("sync", "push", "alice", "--space", "alice", "--to", place, "--yes").code == 0
-    assert "two spaces" in desk("sync", "push", "alice", "--space", "bob", "--to", place).err
+    assert "conflicting spaces" in desk("sync", "push", "alice", "--space", "bob", "--to", place).err
 
 
 def test_damage_is_told(desk, lap, place, tmp_path):

@@ -58,5 +58,5 @@ def test_an_import_from_where_nothing_is_fails(cli, tmp_path):
     imported = cli("tree", "import", "bob", str(tmp_path / "tree"))
 
     assert imported.code == 1
-    assert "nothing is at" in imported.err
+    assert "is empty" in imported.err
     assert "bob" not in cli("spaces").out

@@ -75,7 +75,7 @@ def test_a_server_on_a_directory_enriches_it(shell):
     done = shell("serve", "--no-worker", "--port", "0")
 
     assert (done.code, done.out) == (1, "")
-    assert "leave it out" in done.err
+    assert "needs PostgreSQL" in done.err
 
 
 def test_a_worker_works_and_ends_in_order(database, postgres_url):
@@ -117,7 +117,7 @@ def test_the_dead_are_listed_and_tried_again(database, postgres_url):
     assert (unnamed.code, both.code, nobody.json, tried.json) == (1, 1, {"retried": 0}, {"retried": 1})
     assert [(it.code, it.out, "no space" in it.err) for it in missing] == [(1, "", True)] * 2
     assert database("worker", "dead", "--json").json == {"dead": []}
-    assert database("worker", "dead").out == "Nothing is dead.\n"
+    assert database("worker", "dead").out == "No dead spaces.\n"
     assert isinstance(tried, Done)
 
 

@@ -212,7 +212,7 @@ class TestBackfill:
 
         assert done.code == 3
         assert "Backfilled 6 entries" in done.out
-        assert "analyst: 1 line passed over; history.jsonl line 4" in done.err
+        assert "analyst: 1 line skipped; history.jsonl line 4" in done.err
 
     def test_a_published_port_is_found(self, running, service):
         """

@@ -287,7 +287,7 @@ class TestUp:
         done = pod.run("up")
 
         assert done.code == 0
-        assert "left as it is" in done.err
+        assert "was not changed" in done.err
         assert (pod.path / "compose.generated.yml").read_text() == "services: {}\n"
 
     @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_people_are_told_where_it_is_and_what_to_try(tmp_path, commands, auth):
     process.terminate()
     rest, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
-    assert re.match(r"Memplane is at http://127\.0\.0\.1:\d+ ", told[0])
+    assert re.match(r"Memplane is running at http://127\.0\.0\.1:\d+ ", told[0])
     assert ("export MEMPLANE_TOKEN=mp_" in script) is (not auth)
     assert '"key":"preferences/drink"' in tried.stdout
     assert "She drinks green tea" in tried.stdout
@@ -78,7 +78,7 @@ def test_a_later_start_says_how_to_make_a_key(tmp_path, commands):
     with serve(tmp_path, commands=commands):
         pass
     process, told = told_by(commands, tmp_path / "data")
-    make = re.search(r"`memplane (key create .*)` makes one", "".join(told))[1]
+    make = re.search(r"Create an API key with `memplane (key create .*)`", "".join(told))[1]
     made = commands.run(["--data", str(tmp_path / "data"), *make.split()], environment=os.environ)
     tried = subprocess.run(
         ["bash", "-euc", "\n".join(line for line in told if line.startswith("  "))],

@@ -21,22 +21,22 @@ from memplane.terminal.output import Output
 
 PROGRAM = "memplane"
 _WITH_VALUE = frozenset({"--data", "--space", "-s"})
-"""Options of the program itself that something belongs to."""
+"""Program options that take a value."""
 
 _TOUR = "demo"
-"""Runs other commands."""
+"""Runs other commands, so it needs all of them."""
 
 _EXAMPLES = [
-    "memplane demo                                    # a tour in a minute",
-    "memplane serve                                   # the server",
+    "memplane demo                                    # a one-minute tour",
+    "memplane serve                                   # start the server",
     'memplane store preference "Prefers tea" --space alice',
     'memplane recall "what does she drink?" --space alice',
-    "memplane --install-completion                    # for your shell",
+    "memplane --install-completion                    # shell completion",
 ]
 
 
 class CommandGroup(NamedTuple):
-    """The commands of one subject, under one heading of the help."""
+    """A group of related commands, with the heading under which help lists them."""
 
     module: str
     panel: str
@@ -56,35 +56,35 @@ PARTS = (
     _part("adapters.carapace.commands", "Start here", "ipc"),
     _part("cli.memories", "Remember and recall", "retain store search brief conversations memories"),
     _part("cli.recall", "Remember and recall", "recall enrich conflicts resolve feedback"),
-    _part("cli.facts", "Facts under a key", "put get facts history"),
+    _part("cli.facts", "Keyed facts", "put get facts history"),
     _part("cli.documents", "Documents", "document collection"),
     _part("cli.forget", "Forget", "delete forget receipts sweep wipe purge"),
-    _part("cli.review", "Look after", "quarantine pin"),
+    _part("cli.review", "Maintenance", "quarantine pin"),
     _part("cli.ledger", "Ledger", "replay ledger"),
     _part("cli.audit", "Ledger", "audit"),
     _part("cli.tree", "Ledger", "tree"),
-    _part("cli.spaces", "Look after", "spaces stats doctor"),
-    _part("cli.sync", "Look after", "sync"),
-    _part("cli.compaction", "Look after", "compact retention budget summary"),
-    _part("cli.encryption", "Look after", "encryption"),
-    _part("cli.transfer", "Look after", "backup migrate"),
+    _part("cli.spaces", "Maintenance", "spaces stats doctor"),
+    _part("cli.sync", "Maintenance", "sync"),
+    _part("cli.compaction", "Maintenance", "compact retention budget summary"),
+    _part("cli.encryption", "Maintenance", "encryption"),
+    _part("cli.transfer", "Maintenance", "backup migrate"),
     _part("cli.keys", "Keys and tokens", "key"),
     _part("cli.tokens", "Keys and tokens", "token"),
     _part("adapters.clawdapus.commands", "Clawdapus pods", "up memory"),
     _part("adapters.entrabot.commands", "EntraBot", "entrabot"),
-    _part("cli.evaluation", "Measure", "eval"),
+    _part("cli.evaluation", "Evaluation", "eval"),
 )
-"""A command line that names a command loads the part that has it; all of them take longer than most commands."""
+"""A command line loads only the parts that it mentions: importing all of them takes longer than most commands."""
 
 
 def root(
     context: typer.Context,
-    data: Data = None,  # noqa: ARG001 - commands read the three from the context
+    data: Data = None,  # noqa: ARG001 - commands read these from the context
     space: SpaceName = None,  # noqa: ARG001
     json: Json = False,
-    show_version: Annotated[bool, typer.Option("--version", help="Say which Memplane this is.")] = False,
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Memplane remembers for AI agents: what was said, what holds, and what was forgotten for good."""
+    """Self-hosted memory for AI agents."""
     if show_version:
         number = version("memplane")
         Output(json=json).answer_text({"version": number}, f"{PROGRAM} {number}")
@@ -94,7 +94,7 @@ def root(
 
 
 def assembled(parts: Collection[CommandGroup] = PARTS) -> typer.Typer:
-    """The program with these parts."""
+    """Build the program from these parts."""
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root)
     for part in parts:
@@ -108,8 +108,10 @@ def assembled(parts: Collection[CommandGroup] = PARTS) -> typer.Typer:
 
 
 def parts_for(arguments: Sequence[str]) -> Sequence[CommandGroup]:
-    """Those that a command line may be about: all that have a command which it mentions. One that begins with something
-    else is for help, or wrong; to say what is right, all are needed, and so they are for the tour."""
+    """Return the parts that have a command which the command line mentions.
+
+    Help, an unknown command and the tour need all parts.
+    """
     if arguments == ["--version"]:
         return ()
     words = iter(arguments)
@@ -125,22 +127,21 @@ def parts_for(arguments: Sequence[str]) -> Sequence[CommandGroup]:
 
 
 def main(wiring: Wiring, arguments: list[str] | None = None) -> int:
-    """Run a command line and return how it ended. The process edge: a bug shows its traceback here."""
+    """Run a command line and return its exit code. As the process edge, this prints the traceback of a bug."""
     _prepare_streams()
     try:
         given = sys.argv[1:] if arguments is None else arguments
         get_command(assembled(parts_for(given))).main(arguments, prog_name=PROGRAM, obj=wiring)
     except SystemExit as exc:
         return _flushed(exc.code if isinstance(exc.code, int) else 0)
-    except Exception:  # noqa: BLE001 - the one place that sees everything
+    except Exception:  # noqa: BLE001 - the process edge
         traceback.print_exc()
         return _flushed(BUG)
     return _flushed(0)
 
 
 def _prepare_streams() -> None:
-    """A stream the caller closed leads nowhere instead of to a crash, and a character that a terminal cannot show is
-    shown as its escape."""
+    """Replace closed streams with the null device, and escape characters that the terminal cannot show."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end

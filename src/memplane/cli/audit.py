@@ -1,4 +1,4 @@
-"""Who did what: in a space, by its own records; in a pod, by what its proxies logged."""
+"""The audit log of a space, and the proxy logs of a pod."""
 
 from pathlib import Path
 from typing import Annotated
@@ -29,44 +29,54 @@ def audit(
     call: CommandContext,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="DATE", help="From this moment on; of a pod also so long ago: 24h."),
+        typer.Option(
+            "--since", metavar="DATE", help="Start time (ISO 8601); for a pod also a duration: 24h."
+        ),
     ] = None,
     until: Until = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help="At most so many, else 100.")
+        int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of results (default 100).")
     ] = None,
     log: Annotated[
         list[str] | None,
         typer.Option(
-            "--log", metavar="FILE", help="A proxy's log instead of a space; - is stdin; repeatable."
+            "--log", metavar="FILE", help="Read a proxy log instead of a space; - is stdin; repeatable."
         ),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--file", "-f", metavar="FILE", help="A pod instead of a space: its claw-pod.yml."),
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE",
+            help="Read the logs of this pod (claw-pod.yml) instead of a space.",
+        ),
     ] = None,
     claw: Annotated[
-        str | None, typer.Option("--claw", metavar="ID", help="Of a pod: this agent only.")
+        str | None, typer.Option("--claw", metavar="ID", help="Pod only: show this agent.")
     ] = None,
     type_: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Of a pod: such events only, as memory_op.")
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="Pod only: show events of this type, such as memory_op."),
     ] = None,
 ) -> None:
-    """Who did what in a space, the newest first, never the content. Or what a pod's proxies logged, with all of memory."""
+    """Show the audit log of a space, newest first, without content; or the proxy logs of a pod."""
     if log or file is not None:
         if until is not None or limit is not None:
             raise InvalidRequest(
-                "--until and --limit are for a space; a pod takes --since, --claw and --type"
+                "--until and --limit apply to a space; for a pod, use --since, --claw and --type"
             )
-        from memplane.adapters.clawdapus.operator import audit as audit_pod  # brings YAML and an HTTP client
+        from memplane.adapters.clawdapus.operator import audit as audit_pod  # imports YAML and an HTTP client
 
         audit_pod(call, file, log or [], since=since, claw=claw, type_=type_)
         return
     if claw is not None or type_ is not None:
-        raise InvalidRequest("--claw and --type are for a pod; name it with --file, or its log with --log")
+        raise InvalidRequest("--claw and --type apply to a pod; pass --file or --log")
     found = call.existing_space().ledger.audit(since=since, until=until, limit=limit or _LIMIT_DEFAULT)
     rows = [
         (when(it.at), it.actor, it.door, it.action, f"{it.outcome} {it.detail}".strip(), it.target or "")
         for it in found
     ]
-    call.out.answer({"audit": found}, table("at", "actor", "door", "action", "outcome", "target", rows=rows))
+    call.out.answer(
+        {"audit": found}, table("at", "actor", "interface", "action", "outcome", "target", rows=rows)
+    )

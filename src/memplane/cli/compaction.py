@@ -1,4 +1,4 @@
-"""Raw days in short: compaction and its review, the retention policy, and the token budget."""
+"""Compaction and its review, retention policy, daily summaries and token budget."""
 
 import sys
 from collections.abc import Iterator
@@ -25,10 +25,10 @@ from memplane.terminal.options import LISTED_DEFAULT, Limit, SpaceArgument
 from memplane.terminal.output import cell, counted, line, table
 
 app = typer.Typer()
-compact = typer.Typer(help="Keep raw days in short, and review what was kept.")
+compact = typer.Typer(help="Compact old days into digests and drafts, and review the result.")
 app.add_typer(compact, name="compact")
 
-Day = Annotated[str | None, typer.Option("--day", metavar="DAY", help="One day, such as 2026-11-15 (UTC).")]
+Day = Annotated[str | None, typer.Option("--day", metavar="DAY", help="A day (UTC), such as 2026-11-15.")]
 
 _KIB = 1_024
 
@@ -45,23 +45,25 @@ _KIB = 1_024
 def run(
     call: CommandContext,
     day: Day = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, without doing it.")
+    ] = False,
 ) -> None:
-    """Keep in short what was said on days whose time is over, then remove those days.
+    """Compact days that are due, then remove their raw text.
 
-    What steers an agent becomes a draft that somebody confirms, facts go to the digest of their week, the rest is
-    discarded. Without a policy (`memplane retention`) no day's time is ever over; --day keeps one in short all the same.
+    Preferences and instructions become drafts to confirm, facts go to the weekly digest, and the rest is discarded.
+    Without a retention policy (`memplane retention`) no day is due; --day compacts one day anyway, without removing it.
     """
     done = call.existing_space().compact(day=day, dry_run=dry_run)
     call.out.answer(done, *_compaction(done))
     if not (done.days or done.digests_removed or done.summaries_removed):
-        call.out.note("Nothing is due; `memplane retention` says why.")
+        call.out.note("Nothing is due; `memplane retention` shows the policy.")
 
 
 @command(
     compact,
     examples=[
-        "memplane compact review --space alice           # asks, on a terminal",
+        "memplane compact review --space alice           # interactive on a terminal",
         "memplane compact review --confirm learn-3f0c9a1b22d4 --reject learn-77aa01cd93e0",
         "memplane compact review --day 2026-11-02 --json",
     ],
@@ -71,17 +73,17 @@ def review(
     day: Day = None,
     confirm: Annotated[
         list[str] | None,
-        typer.Option("--confirm", metavar="ID", help="Make this draft a memory; may be repeated."),
+        typer.Option("--confirm", metavar="ID", help="Store this draft as a memory; repeatable."),
     ] = None,
     reject: Annotated[
         list[str] | None,
-        typer.Option("--reject", metavar="ID", help="Turn this draft down; may be repeated."),
+        typer.Option("--reject", metavar="ID", help="Reject this draft; repeatable."),
     ] = None,
     limit: Limit = LISTED_DEFAULT,
 ) -> None:
-    """What compaction decided: drafts, what was digested, what was discarded and why. Drafts are decided here.
+    """List compaction decisions with their reasons, and confirm or reject drafts.
 
-    On a terminal every draft that waits is asked about. An id may be as short as it is shown.
+    On a terminal, asks about every open draft. Ids may be abbreviated as shown.
     """
     space = call.existing_space()
     drafts = space.review.drafts()
@@ -98,12 +100,12 @@ def review(
         rows = (
             (it.day, it.outcome, it.reason, it.entry, shorter(it.into) if it.into else "") for it in judged
         )
-        call.out.tell(table("day", "outcome", "reason", "entry", "kept as", rows=rows))
+        call.out.tell(table("day", "outcome", "reason", "entry", "stored as", rows=rows))
 
 
 @command(app, examples=["memplane retention", "MEMPLANE_RETENTION=adr memplane retention --space alice"])
 def retention(call: CommandContext) -> None:
-    """The retention policy in words, and what it would remove now."""
+    """Show the retention policy and what it would remove now."""
     standing = call.existing_space().overview.retention()
     shown: list[RenderableType] = [line(words) for words in standing.words]
     entries = sum(due.entries for due in standing.due)
@@ -114,15 +116,15 @@ def retention(call: CommandContext) -> None:
             line(
                 f"Due now: {days}{first} with {counted(entries, 'entry', 'entries')}, and "
                 f"{counted(standing.digest_lines_due + standing.summary_lines_due, 'line', 'lines')} of digests, rejected drafts and summaries. "
-                "`memplane compact` keeps the days in short and removes them."
+                "Run `memplane compact` to compact and remove them."
             )
         )
     else:
-        shown.append(line("Nothing is due now."))
+        shown.append(line("Nothing is due."))
     if standing.learnings_open:
         shown.append(
             line(
-                f"{counted(standing.learnings_open, 'draft waits', 'drafts wait')} for a decision: `memplane compact review`."
+                f"{counted(standing.learnings_open, 'draft needs', 'drafts need')} review: `memplane compact review`."
             )
         )
     call.out.answer(standing, *shown)
@@ -140,11 +142,11 @@ def summary(
     call: CommandContext,
     name: SpaceArgument = None,
     day: Day = None,
-    html: Annotated[bool, typer.Option("--html", help="As the page that a sync writes.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Print the HTML page that sync writes.")] = False,
 ) -> None:
-    """A day in short: what waits for somebody, what was answered, what the agent began. Asks no model.
+    """Show a daily summary: threads that need an answer, were answered, or were started by the agent.
 
-    It is there also where the day itself was removed, for as long as the retention policy keeps summaries.
+    Uses fixed rules and no model. Also works for removed days, as long as the retention policy keeps summaries.
     """
     call.name_space(name)
     space = call.existing_space()
@@ -158,7 +160,7 @@ def summary(
 
 def _summary(found: DailySummary) -> Iterator[RenderableType]:
     for title, entries in sections(found.buckets):
-        yield line((title, "bold"), "" if entries else ": nothing")
+        yield line((title, "bold"), "" if entries else ": none")
         for entry in entries:
             yield line(f"  {entry['sender']}: ", entry["summary"])
 
@@ -171,10 +173,10 @@ def budget(
     call: CommandContext,
     summaries: Annotated[
         Path | None,
-        typer.Option("--summaries", metavar="DIR", help="A folder with daily summaries, to be counted too."),
+        typer.Option("--summaries", metavar="DIR", help="Also count the daily summaries in this folder."),
     ] = None,
 ) -> None:
-    """What an agent would load at its start, layer by layer in tokens, against the budget; and what to shorten."""
+    """Show how many tokens of memory an agent loads at startup, per layer, and what to shorten."""
     found = budget_of(call.existing_space(), summaries=() if summaries is None else _files(summaries))
     document = {
         "layers": found.layers,
@@ -195,7 +197,7 @@ def _files(folder: Path) -> Iterator[bytes]:
             if file.is_file():
                 yield file.read_bytes()
     except OSError as exc:
-        raise InvalidRequest(f"{folder} cannot be read: {reason_of(exc)}", field="summaries") from exc
+        raise InvalidRequest(f"cannot read {folder}: {reason_of(exc)}", field="summaries") from exc
 
 
 def _budget(found: TokenBudget) -> RenderableType:
@@ -204,7 +206,7 @@ def _budget(found: TokenBudget) -> RenderableType:
         for it in found.layers
     ]
     rows.append(("Total", "", _size(found.bytes), f"{found.tokens:,}", f"{found.tokens_by_bytes:,}"))
-    return table("Layer", "Items", "Size", "Tokens", "at 4 bytes a token", rows=rows)
+    return table("Layer", "Items", "Size", "Tokens", "At 4 bytes/token", rows=rows)
 
 
 def _size(count: int) -> str:
@@ -232,20 +234,20 @@ def _compaction(done: Compaction) -> Iterator[RenderableType]:
         yield line(f"{counted(done.summaries_removed, 'line', 'lines')} of old daily summaries {verb}")
     if done.waiting:
         entries = counted(done.waiting, "entry is", "entries are")
-        yield line(f"{entries} not read yet; a run reads what waits first, so it may find more.")
+        yield line(f"{entries} not enriched yet; a run enriches them first, so it may find more.")
 
 
 def _counts(day: CompactedDay, *, dry_run: bool) -> str:
     verb = "would be removed" if dry_run else "removed"
-    return f"{counted(day.entries, 'entry', 'entries')} judged, {day.removed:,} {verb}"
+    return f"{counted(day.entries, 'entry', 'entries')} processed, {day.removed:,} {verb}"
 
 
 def _named(drafts: list[Learning], given: str) -> Learning:
-    """The draft with this id, or the only one whose id begins so."""
+    """Return the draft with this id or unique id prefix."""
     found = [it for it in drafts if any(id_.startswith(given) for id_ in it.ids)] if given else []
     if len(found) != 1:
-        what = "no draft has" if not found else "several drafts have"
-        raise InvalidRequest(f"{what} an id that begins with {given!r}; `memplane compact review` lists them")
+        what = "no draft id starts" if not found else "several draft ids start"
+        raise InvalidRequest(f"{what} with {given!r}; `memplane compact review` lists them")
     return found[0]
 
 
@@ -264,7 +266,7 @@ def _review_drafts(call: CommandContext, space: Space, drafts: list[Learning]) -
             line((learning.kind, "bold"), f": {learning.text}"),
             line(f"  said on {', '.join(learning.days)}: ", (learning.quote, "dim")),
         )
-        sys.stderr.write("Keep it as a memory? [y]es, [n]o, anything else decides later: ")
+        sys.stderr.write("Store as a memory? [y]es, [n]o, Enter to skip: ")
         sys.stderr.flush()
         answer = sys.stdin.readline().strip().lower()
         if answer in {"y", "yes", "n", "no"}:
@@ -277,4 +279,4 @@ def _drafts(drafts: list[Learning]) -> Iterator[RenderableType]:
             (shorter(it.id), it.standing, it.kind, cell(it.text), ", ".join(it.days), it.by, it.memory or "")
             for it in drafts
         )
-        yield table("draft", "", "kind", "says", "said on", "decided by", "memory", rows=rows)
+        yield table("draft", "status", "kind", "text", "said on", "decided by", "memory", rows=rows)

@@ -1,4 +1,4 @@
-"""`memplane demo`: a tour for newcomers. It runs the very commands it shows, in a directory it deletes."""
+"""`memplane demo`: a tour for newcomers. It runs the commands it shows in a temporary directory."""
 
 import io
 import shlex
@@ -26,7 +26,7 @@ _COLUMNS = 80
 
 
 class Tour:
-    """Tells people as it goes; with --json it keeps everything for one document at the end."""
+    """Prints each step; with --json, collects everything into one document at the end."""
 
     def __init__(self, call: CommandContext, wiring: Wiring, home: Path) -> None:
         self.home = home
@@ -47,7 +47,7 @@ class Tour:
         self._call.out.tell(Text(), line(text))
 
     def run(self, *arguments: str, ends_with: int = 0) -> None:
-        """Show a command line and run it; a tour that does not end as told is broken, and says so."""
+        """Show and run a command line; fail if its exit code differs from `ends_with`."""
         shown = f"memplane {shlex.join(arguments)}"
         self._call.out.tell(Text(), line((f"$ {shown}", "bold cyan")))
         if self._call.out.json:
@@ -59,12 +59,12 @@ class Tour:
             raise MemplaneError(f"the tour is broken: `{shown}` ended with {code}")
 
     def aside(self, shown: str, answer: str) -> None:
-        """Something that is not a command of ours."""
+        """Show a command that is not part of Memplane, with its output."""
         self._call.out.tell(Text(), line((f"$ {shown}", "bold cyan")), line(answer))
         self._chapters[-1]["steps"].append({"command": shown, "answer": answer})
 
     def ids(self, query: str = "", **conditions: Any) -> list[str]:
-        """What a search finds, to name an id as a person would copy it."""
+        """Return the ids that a search finds."""
         call = CommandContext(self._wiring, run=self._call.run)
         try:
             return [hit.id for hit in call.space().search(query, limit=LIMIT_MAX, **conditions)]
@@ -87,19 +87,19 @@ class Tour:
 app = typer.Typer()
 
 _ADDRESS = "Rua das Flores 12"
-# Put together here, so that no scanner takes this file for a leak.
+# Assembled here, so that secret scanners do not report this file.
 _SECRET = "AKIA" + "Q7ZP3M6W2XK9T4RB"
 
 
 @command(app, examples=["memplane demo", "memplane demo --json"])
 def demo(call: CommandContext) -> None:
-    """A tour of Memplane in a minute. Nothing of yours is touched."""
+    """Run a one-minute tour in a temporary directory. Your data is not touched."""
     with tempfile.TemporaryDirectory(prefix="memplane-demo-") as folder:
         wiring = msgspec.structs.replace(call.wiring, environment={"MEMPLANE_DATA": f"{folder}/memory"})
         tour = Tour(call, wiring, Path(folder) / "memory")
         tour.say(
             "Memplane is a memory for AI agents. This tour runs real commands, each shown after a $,",
-            f"on a new memory in {folder}, and deletes it at the end.",
+            f"in the temporary directory {folder}.",
         )
         _remember(tour)
         _recall(tour)
@@ -111,48 +111,45 @@ def demo(call: CommandContext) -> None:
         _tamper(tour)
         _replay(tour)
         tour.end(
-            "That was all. `memplane --help` lists the commands; try one on your own memory:",
+            "End of the tour. `memplane --help` lists all commands. Try one on your own memory:",
             "  memplane retain 'Hello'",
         )
 
 
 def _remember(tour: Tour) -> None:
-    tour.chapter(
-        "Remember", "What is said becomes an entry in a ledger that only grows. It is on disk at once."
-    )
+    tour.chapter("Remember", "Every turn becomes an entry in an append-only ledger. It is on disk at once.")
     tour.run("retain", "I moved to Lisbon last week, and the cat came along", "--conversation", "hello")
     tour.run(
         "retain", "Lovely! Shall I look for a vet nearby?", "--role", "assistant", "--conversation", "hello"
     )
-    tour.note("What an agent should know next time can be stored as a memory of a kind.")
+    tour.note("Store what an agent should know next time as a typed memory.")
     tour.run("store", "preference", "Prefers TypeScript over JavaScript", "--tag", "coding")
     tour.run("store", "instruction", "Answer in short sentences")
 
 
 def _recall(tour: Tour) -> None:
     tour.chapter(
-        "Recall", "Before each turn an agent asks what bears on it. The fence marks it as data, not orders."
+        "Recall",
+        "Before each turn, recall returns relevant memories. The fence marks them as data, not orders.",
     )
     tour.run("recall", "which city did she move to?")
-    tour.note("At the start of a session it gets a brief.")
+    tour.note("At session start, the agent gets a brief.")
     tour.run("brief")
 
 
 def _change(tour: Tour) -> None:
-    tour.chapter(
-        "Change", "A new memory replaces an old one. The old one is history and no longer an answer."
-    )
+    tour.chapter("Replace", "A new memory replaces an old one. The old one stays in the history.")
     old = tour.ids("TypeScript", kinds=["preference"])[0]
     tour.run("store", "preference", "Prefers Rust over TypeScript", "--tag", "coding", "--supersedes", old)
     tour.run("search", "prefers")
-    tour.note("Asked for, the replaced one is still there:")
+    tour.note("You can still find the replaced one:")
     tour.run("search", "prefers", "--superseded")
 
 
 def _keyed_facts(tour: Tour) -> None:
     tour.chapter(
-        "Facts under a key",
-        "One key, one value: a second put replaces the first. Facts expire by themselves.",
+        "Keyed facts",
+        "One key, one value: a second put replaces the first. Facts expire after a time to live.",
     )
     tour.run("put", "preferences/theme", "dark")
     tour.run("put", "preferences/theme", "light")
@@ -161,10 +158,10 @@ def _keyed_facts(tour: Tour) -> None:
 
 
 def _secrets_and_scripts(tour: Tour) -> None:
-    tour.chapter("Secrets stay out", "A key that slips into a sentence is never given back.")
+    tour.chapter("Secrets", "Recall and search never return a secret that appears in a message.")
     tour.run("retain", f"The staging key is {_SECRET}, use it for the deployment")
     tour.run("search", "staging key")
-    tour.chapter("Any language", "Search needs no spaces between words.")
+    tour.chapter("Any language", "Search works without spaces between words.")
     tour.run("retain", "我的猫叫小米")
     tour.run("search", "小米")
 
@@ -172,7 +169,7 @@ def _secrets_and_scripts(tour: Tour) -> None:
 def _forget(tour: Tour) -> None:
     tour.chapter(
         "Forget",
-        "Forgetting erases: from memory, from the indexes and from the disk. A receipt says what went.",
+        "Forget deletes data from memory, from the indexes and from disk. A receipt lists what was deleted.",
     )
     tour.run("retain", f"My new address is {_ADDRESS}", "--conversation", "private")
     _search_files(tour, _ADDRESS, found=True)
@@ -181,28 +178,26 @@ def _forget(tour: Tour) -> None:
 
 
 def _search_files(tour: Tour, text: str, *, found: bool) -> None:
-    """Read every byte of every file, as someone with the disk in hand would."""
+    """Search every byte of every file, like someone with access to the disk."""
     files = [path for path in tour.home.rglob("*") if path.is_file()]
     holding = [path.name for path in files if text.encode() in path.read_bytes()]
     assert bool(holding) is found, f"{text!r} in {holding}"
     answer = (
-        f"found in {', '.join(sorted(holding))}"
-        if holding
-        else f"in none of {len(files)} files: the bytes are gone"
+        f"found in {', '.join(sorted(holding))}" if holding else f"not found in any of {len(files)} files"
     )
     tour.aside(f"grep -r '{text}' {tour.home}", answer)
 
 
 def _prove(tour: Tour) -> None:
     tour.chapter(
-        "Prove",
-        "Each entry carries a digest of all before it, so that a change anywhere shows. Erased entries keep theirs.",
+        "Verify",
+        "Each entry carries a digest of all earlier ones, so any change is detected. Erased entries keep theirs.",
     )
     tour.run("ledger", "verify")
 
 
 def _tamper(tour: Tour) -> None:
-    tour.note("Let us meddle with a copy, and make Lisbon a London:")
+    tour.note("Tamper with a copy, and replace Lisbon by London:")
     copy = tour.home.with_name("copy")
     shutil.copytree(tour.home, copy)
     for path in copy.rglob("*.db"):
@@ -211,15 +206,13 @@ def _tamper(tour: Tour) -> None:
 
 
 def _replay(tour: Tour) -> None:
-    tour.chapter(
-        "Derive again", "The ledger is the truth; memory is derived from it and can be derived again."
-    )
+    tour.chapter("Replay", "Memories are derived from the ledger and can be rebuilt from it.")
     before = tour.ids()
     tour.run("replay")
     after = tour.ids()
     assert before == after
     tour.say(
-        f"The same {len(after)} memories and turns with the same ids, and what was forgotten stays forgotten:"
+        f"The same {len(after)} memories and turns with the same ids. The forgotten one stays forgotten:"
     )
     tour.run("search", _ADDRESS)
-    tour.say("(nothing)")
+    tour.say("(no results)")

@@ -1,4 +1,4 @@
-"""Documents and collections of them."""
+"""Documents and collections."""
 
 import sys
 from pathlib import Path
@@ -15,15 +15,13 @@ from memplane.terminal.output import line, table, when
 
 app = typer.Typer()
 document = typer.Typer(help="Upload, list, read and delete documents.", no_args_is_help=True)
-collection = typer.Typer(help="Documents that belong together.", no_args_is_help=True)
+collection = typer.Typer(help="Group documents into collections.", no_args_is_help=True)
 app.add_typer(document, name="document")
 app.add_typer(collection, name="collection")
 
-DocumentId = Annotated[str, typer.Argument(metavar="ID", help="The document's id.")]
-CollectionId = Annotated[str, typer.Argument(metavar="COLLECTION", help="The collection's id.")]
-Position = Annotated[
-    int | None, typer.Option("--position", min=0, help="Its place in an ordered collection.")
-]
+DocumentId = Annotated[str, typer.Argument(metavar="ID", help="Document id.")]
+CollectionId = Annotated[str, typer.Argument(metavar="COLLECTION", help="Collection id.")]
+Position = Annotated[int | None, typer.Option("--position", min=0, help="Position in an ordered collection.")]
 
 
 @command(
@@ -40,25 +38,27 @@ def upload(
         str, typer.Argument(metavar="FILE", help="Text, Markdown, HTML, PDF or DOCX; - for stdin.")
     ],
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="What it is called; else as the file is.")
+        str | None, typer.Option("--name", metavar="NAME", help="Document name (default: the file name).")
     ] = None,
     id: Annotated[
         str | None,
-        typer.Option("--id", metavar="ID", help="Under an id that is there, it takes its place."),
+        typer.Option(
+            "--id", metavar="ID", help="Document id; an existing document with this id is replaced."
+        ),
     ] = None,
     project: Project = None,
     media_type: Annotated[
         str | None,
-        typer.Option("--type", metavar="TYPE", help="Such as text/markdown; else it is looked at."),
+        typer.Option("--type", metavar="TYPE", help="Media type, such as text/markdown (default: detected)."),
     ] = None,
     into: Annotated[
-        str | None, typer.Option("--collection", metavar="ID", help="The collection to put it into.")
+        str | None, typer.Option("--collection", metavar="ID", help="Add the document to this collection.")
     ] = None,
     position: Position = None,
 ) -> None:
-    """Keep a document, so that recall finds what stands in it."""
+    """Upload a document, so that recall finds its content."""
     if path == "-" and name is None:
-        raise typer.BadParameter("what comes from stdin needs a --name")
+        raise typer.BadParameter("--name is required when reading from stdin")
     kept = call.space().documents.upload(
         _content(call, path),
         name=name or Path(path).name,
@@ -81,11 +81,13 @@ def upload(
 def list_documents(
     call: CommandContext,
     project: Project = None,
-    of: Annotated[str | None, typer.Option("--collection", metavar="ID", help="Only those in it.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 100,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="Pass over so many.")] = 0,
+    of: Annotated[
+        str | None, typer.Option("--collection", metavar="ID", help="Only documents in this collection.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")] = 100,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Skip this many results.")] = 0,
 ) -> None:
-    """List documents, the newest first; those of a collection in its order."""
+    """List documents, newest first, or in the order of a collection."""
     space = call.existing_space()
     found = space.documents.list(project=project, collection=of, limit=limit, offset=offset)
     total = space.documents.count(project=project, collection=of)
@@ -94,7 +96,7 @@ def list_documents(
     ]
     call.out.answer(
         {"documents": found, "total": total},
-        table("id", "name", "project", "spans", "status", "since", rows=rows),
+        table("id", "name", "project", "spans", "status", "updated", rows=rows),
     )
 
 
@@ -102,9 +104,9 @@ def list_documents(
 def show(
     call: CommandContext,
     document_id: DocumentId,
-    text: Annotated[bool, typer.Option("--text", help="The whole text, and nothing else.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Print only the full text.")] = False,
 ) -> None:
-    """What a document is, in short, section by section; or its text."""
+    """Show a document with a summary of each section, or its text."""
     whole = call.existing_space().documents.get_whole(document_id, text=text)
     found, sections = whole.document, whole.sections
     if whole.text is not None:
@@ -117,13 +119,13 @@ def show(
     call.out.note(f"{found.name} · {found.media_type} · {found.status} · {found.distillation or ''}")
     call.out.answer(
         {"document": found, "sections": sections},
-        table("section", "title", "from", "to", "in short", rows=rows),
+        table("section", "title", "from", "to", "summary", rows=rows),
     )
 
 
 @command(document, examples=["memplane document delete notes"])
 def delete(call: CommandContext, document_id: DocumentId) -> None:
-    """Forget a document for good: every version of it, its spans, and that it was in collections."""
+    """Delete a document permanently: all versions, passages and collection memberships."""
     receipt = call.existing_space().documents.delete(document_id)
     call.out.answer(receipt, line((receipt.id, "bold"), f"  {receipt.counts['spans']} spans forgotten"))
 
@@ -131,19 +133,23 @@ def delete(call: CommandContext, document_id: DocumentId) -> None:
 @command(collection, examples=["memplane collection create Guides --id guides --ordered"])
 def create(
     call: CommandContext,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
-    id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Else one is made up.")] = None,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Collection name.")],
+    id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Collection id (default: generated).")
+    ] = None,
     project: Project = None,
-    ordered: Annotated[bool, typer.Option("--ordered", help="Documents have positions in it.")] = False,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Keep documents in order of their positions.")
+    ] = False,
 ) -> None:
-    """Make a collection."""
+    """Create a collection."""
     made = call.space().documents.create_collection(name, project=project, ordered=ordered, id=id)
     call.out.answer(made, line((made.id, "bold"), f"  {made.name}"))
 
 
 @command(collection, "list", examples=["memplane collection list"])
 def list_collections(call: CommandContext, project: Project = None) -> None:
-    """List collections, the newest first."""
+    """List collections, newest first."""
     found = call.existing_space().documents.collections(project=project, limit=1_000)
     rows = [
         (
@@ -157,7 +163,7 @@ def list_collections(call: CommandContext, project: Project = None) -> None:
         for one in found
     ]
     call.out.answer(
-        {"collections": found}, table("id", "name", "project", "documents", "ordered", "since", rows=rows)
+        {"collections": found}, table("id", "name", "project", "documents", "ordered", "created", rows=rows)
     )
 
 
@@ -165,27 +171,27 @@ def list_collections(call: CommandContext, project: Project = None) -> None:
 def add(
     call: CommandContext, collection_id: CollectionId, document_id: DocumentId, position: Position = None
 ) -> None:
-    """Put a document into a collection, or move it to another position there."""
+    """Add a document to a collection, or change its position."""
     call.existing_space().documents.add_to_collection(collection_id, document_id, position=position)
-    call.out.answer({"collection": collection_id, "document": document_id}, line("added"))
+    call.out.answer({"collection": collection_id, "document": document_id}, line("Added"))
 
 
 @command(collection, examples=["memplane collection remove guides notes"])
 def remove(call: CommandContext, collection_id: CollectionId, document_id: DocumentId) -> None:
-    """Take a document out of a collection; it stays a document."""
+    """Remove a document from a collection. The document is kept."""
     call.existing_space().documents.remove_from_collection(collection_id, document_id)
-    call.out.answer({"collection": collection_id, "document": document_id}, line("removed"))
+    call.out.answer({"collection": collection_id, "document": document_id}, line("Removed"))
 
 
 @command(collection, "delete", examples=["memplane collection delete guides"])
 def delete_collection(call: CommandContext, collection_id: CollectionId) -> None:
-    """Give a collection up; its documents stay."""
+    """Delete a collection. Its documents are kept."""
     call.existing_space().documents.delete_collection(collection_id)
-    call.out.answer({"collection": collection_id}, line("deleted; its documents are still there"))
+    call.out.answer({"collection": collection_id}, line("Deleted; its documents are kept"))
 
 
 def _content(call: CommandContext, path: str) -> bytes:
-    """Of a file, or of stdin; a little more than may be kept, so that what is too large is told as such."""
+    """Read a file or stdin, one byte beyond the limit, so that the engine can reject what is too large."""
     bytes_max = call.plane.settings.document_bytes_max + 1
     if path == "-":
         return sys.stdin.buffer.read(bytes_max)
@@ -193,4 +199,4 @@ def _content(call: CommandContext, path: str) -> bytes:
         with Path(path).expanduser().open("rb") as file:
             return file.read(bytes_max)
     except OSError as exc:
-        raise InvalidRequest(f"{path} cannot be read: {reason_of(exc)}") from exc
+        raise InvalidRequest(f"cannot read {path}: {reason_of(exc)}") from exc

@@ -1,5 +1,8 @@
-"""The encryption key. It has a group of its own, because `key` means what callers show: to rotate the one when the other
-was meant would be a nasty surprise. A key is never an argument: arguments end up in shell histories and process lists."""
+"""The encryption key.
+
+It has its own group, so that nobody rotates it when they mean an API key (`memplane key`). A key is never an argument,
+because arguments appear in shell histories and process lists.
+"""
 
 import secrets
 from pathlib import Path
@@ -13,7 +16,7 @@ from memplane.terminal.command import command
 from memplane.terminal.output import line
 
 app = typer.Typer()
-encryption = typer.Typer(help="Make and change the encryption key.", no_args_is_help=True)
+encryption = typer.Typer(help="Generate and rotate the encryption key.", no_args_is_help=True)
 app.add_typer(encryption, name="encryption")
 
 _KEY_BYTES = 32
@@ -27,7 +30,7 @@ _KEY_BYTES = 32
     ],
 )
 def generate(call: CommandContext) -> None:
-    """Print a new key: 64 hexadecimal digits. Keep it safe; without it, memory cannot be read."""
+    """Print a new key of 64 hexadecimal digits. Keep it safe: without it, the data cannot be read."""
     made = secrets.token_hex(_KEY_BYTES)
     call.out.answer_text({"key": made}, made)
 
@@ -35,7 +38,7 @@ def generate(call: CommandContext) -> None:
 @command(
     encryption,
     examples=[
-        "memplane encryption rotate --new-key-file new.key      # plain files are encrypted",
+        "memplane encryption rotate --new-key-file new.key      # also encrypts unencrypted files",
         "memplane encryption rotate --new-key-env NEW_KEY",
         "memplane encryption rotate --decrypt",
     ],
@@ -43,20 +46,20 @@ def generate(call: CommandContext) -> None:
 def rotate(
     call: CommandContext,
     new_key_file: Annotated[
-        Path | None, typer.Option("--new-key-file", metavar="FILE", help="A file that holds the new key.")
+        Path | None, typer.Option("--new-key-file", metavar="FILE", help="File that contains the new key.")
     ] = None,
     new_key_env: Annotated[
         str | None,
-        typer.Option("--new-key-env", metavar="VAR", help="An environment variable that holds it."),
+        typer.Option("--new-key-env", metavar="VAR", help="Environment variable that contains the new key."),
     ] = None,
-    decrypt: Annotated[bool, typer.Option("--decrypt", help="Leave the files plain.")] = False,
+    decrypt: Annotated[bool, typer.Option("--decrypt", help="Remove the encryption.")] = False,
 ) -> None:
-    """Put every space under another key; the current one is MEMPLANE_KEY or MEMPLANE_KEY_FILE.
+    """Re-encrypt every space with a new key; the current key is MEMPLANE_KEY or MEMPLANE_KEY_FILE.
 
-    Stop everything else that uses the data directory. If it is cut off, run it again: what is done stays done.
+    First stop everything else that uses the data directory. If interrupted, run it again.
     """
     if [new_key_file is not None, new_key_env is not None, decrypt].count(True) != 1:
-        raise typer.BadParameter("give --new-key-file, --new-key-env or --decrypt, one of the three")
+        raise typer.BadParameter("give exactly one of --new-key-file, --new-key-env and --decrypt")
     new_key = None if decrypt else _new_key(call, new_key_file, new_key_env or "")
     done: list[dict[str, object]] = []
     total = sum(1 for _ in call.plane.spaces())
@@ -82,14 +85,14 @@ def _new_key(call: CommandContext, file: Path | None, variable: str) -> str:
     try:
         return file.expanduser().read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsInvalid(f"{file} cannot be read: {exc}") from exc
+        raise SettingsInvalid(f"cannot read {file}: {exc}") from exc
 
 
 def _rest(count: int) -> str:
-    return f"; {count} had it already" if count else ""
+    return f"; {count} unchanged" if count else ""
 
 
 def _next(new_key: str | None) -> str:
     if new_key is None:
-        return "Unset MEMPLANE_KEY and MEMPLANE_KEY_FILE from now on."
-    return "Set MEMPLANE_KEY_FILE or MEMPLANE_KEY to the new key from now on."
+        return "Now unset MEMPLANE_KEY and MEMPLANE_KEY_FILE."
+    return "Now set MEMPLANE_KEY_FILE or MEMPLANE_KEY to the new key."

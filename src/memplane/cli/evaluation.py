@@ -1,4 +1,4 @@
-"""`memplane eval`: how well Memplane does on labelled data, beside plain search."""
+"""`memplane eval`: measure quality on labelled datasets, compared with baselines."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,28 +18,28 @@ from memplane_eval.run import run
 
 app = typer.Typer()
 group = typer.Typer(no_args_is_help=True)
-app.add_typer(group, name="eval", help="Measure quality on labelled data you downloaded.")
+app.add_typer(group, name="eval", help="Measure quality on labelled datasets that you downloaded.")
 
 File = Annotated[
     Path | None,
     typer.Argument(
         metavar="FILE",
-        help="JSON in its upstream schema, gzipped or not; else the usual file in MEMPLANE_EVAL_DATA.",
+        help="Dataset in its published JSON format, gzipped or not (default: its usual name in MEMPLANE_EVAL_DATA).",
     ),
 ]
 Compare = Annotated[
     str,
-    typer.Option("--compare", metavar="NAMES", help="Baselines to put beside Memplane: bm25,dense."),
+    typer.Option("--compare", metavar="NAMES", help="Baselines to compare with: bm25,dense."),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Only the first N questions.")
+    int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="Use only the first N questions.")
 ]
 Cache = Annotated[
     Path | None,
-    typer.Option("--cache", metavar="DIR", help="Keep vectors there, so that the next run is quick."),
+    typer.Option("--cache", metavar="DIR", help="Cache embeddings in this directory for later runs."),
 ]
 Embeddings = Annotated[
-    bool, typer.Option("--embeddings/--no-embeddings", help="Search by meaning too, or by words only.")
+    bool, typer.Option("--embeddings/--no-embeddings", help="Use embeddings, or keywords only.")
 ]
 
 
@@ -54,7 +54,7 @@ def locomo(
     cache: Cache = None,
     embeddings: Embeddings = True,
 ) -> None:
-    """Long conversations of two people: which turns and sessions are found for a question."""
+    """LoCoMo: measure which turns and sessions are found in long conversations of two people."""
     _measure(call, "locomo", file, compare=compare, limit=limit, cache=cache, embeddings=embeddings)
 
 
@@ -67,7 +67,7 @@ def longmemeval(
     cache: Cache = None,
     embeddings: Embeddings = True,
 ) -> None:
-    """A person's sessions with an assistant, all in one memory: which turns and sessions are found."""
+    """LongMemEval: measure which turns and sessions are found in sessions with an assistant."""
     _measure(call, "longmemeval", file, compare=compare, limit=limit, cache=cache, embeddings=embeddings)
 
 
@@ -83,7 +83,7 @@ def multihop(
     cache: Cache = None,
     embeddings: Embeddings = True,
 ) -> None:
-    """News articles: which documents and passages are found, and whether a question without an answer shows."""
+    """MultiHop-RAG: measure which documents and passages are found, and abstention without an answer."""
     _measure(call, "multihop", file, compare=compare, limit=limit, cache=cache, embeddings=embeddings)
 
 
@@ -99,19 +99,19 @@ def conflicts(
     cache: Cache = None,
     embeddings: Embeddings = True,
 ) -> None:
-    """Statements that replace each other: whether what is told is what holds now."""
+    """Measure whether recall returns the current value after statements that replace each other."""
     _measure(call, "conflicts", file, compare=compare, limit=limit, cache=cache, embeddings=embeddings)
 
 
 @command(group, examples=["memplane eval msc", "memplane eval msc msc-facts.json --limit 100 --json"])
 def msc(call: CommandContext, file: File = None, limit: Limit = None) -> None:
-    """Dialogues with the facts people wrote down: what is worth keeping, and what is extracted."""
+    """Multi-Session Chat: measure the gate and fact extraction against human-written facts."""
     _measure(call, "msc", file, limit=limit)
 
 
 @command(group, examples=["memplane eval temporal", "memplane eval temporal temporal-ctparse.json"])
 def temporal(call: CommandContext, file: File = None, limit: Limit = None) -> None:
-    """Expressions of time: how many are read as they were meant."""
+    """Measure the accuracy of parsing time expressions."""
     _measure(call, "temporal", file, limit=limit)
 
 

@@ -1,4 +1,4 @@
-"""Keyed facts: one live value per key."""
+"""Keyed facts: one current value per key."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -14,7 +14,7 @@ from memplane.terminal.output import cell, feedback_text, line, table, when
 
 app = typer.Typer()
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="Such as preferences/theme.")]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Key, such as preferences/theme.")]
 
 
 @command(
@@ -27,19 +27,22 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="Such as preferences/the
 def put(
     call: CommandContext,
     key: Key,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="The fact, or - to read it from stdin.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="Value, or - to read it from stdin.")],
     category: Annotated[
-        str | None, typer.Option("--category", metavar="NAME", help="Else the one it has, or user_facts.")
+        str | None,
+        typer.Option(
+            "--category", metavar="NAME", help="Category (default: the current one, or user_facts)."
+        ),
     ] = None,
     tags: Tags = None,
     ttl: Annotated[
         timedelta | None,
         typer.Option(
-            "--ttl", metavar="TIME", parser=read_ttl, help="How long it lives: 1h to 365d, else 90d."
+            "--ttl", metavar="TIME", parser=read_ttl, help="Time to live, 1h to 365d (default 90d)."
         ),
     ] = None,
 ) -> None:
-    """Put a fact under a key. A second put replaces the value and keeps the history."""
+    """Store a value under a key. An existing value is replaced and kept in the history."""
     fact = call.space().put(key, read_content(call, value), category=category, tags=tags or (), ttl=ttl)
     said = line((fact.key or "", "bold"), " = ").append_text(cell(fact.text)).append("  ")
     detail = cell(f"{fact.category}, until {when(fact.expires_at)}", style="dim")
@@ -49,14 +52,14 @@ def put(
 @command(app, examples=["memplane get preferences/theme", "memplane get --id mem-3f0c… --json"])
 def get(
     call: CommandContext,
-    key: Annotated[str | None, typer.Argument(metavar="KEY", help="Such as preferences/theme.")] = None,
+    key: Annotated[str | None, typer.Argument(metavar="KEY", help="Key, such as preferences/theme.")] = None,
     memory_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Any memory by its id, instead of a key.")
+        str | None, typer.Option("--id", metavar="ID", help="Print the memory with this id instead.")
     ] = None,
 ) -> None:
-    """Print the live value of a key, and nothing else."""
+    """Print the current value of a key."""
     if (key is None) == (memory_id is None):
-        raise typer.BadParameter("give a KEY or --id, one of the two")
+        raise typer.BadParameter("give either KEY or --id")
     space = call.existing_space()
     found = space.get(key) if key is not None else space.memory(memory_id or "")
     call.out.answer_text(found, found.text)
@@ -73,26 +76,28 @@ def get(
 )
 def facts(
     call: CommandContext,
-    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Only keys that begin with it.")] = "",
+    prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Only keys with this prefix.")] = "",
     category: Annotated[
-        str | None, typer.Option("--category", metavar="NAME", help="Only facts of it.")
+        str | None, typer.Option("--category", metavar="NAME", help="Only facts in this category.")
     ] = None,
-    categories: Annotated[bool, typer.Option("--categories", help="List the categories instead.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 1_000,
+    categories: Annotated[
+        bool, typer.Option("--categories", help="List categories instead of facts.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")] = 1_000,
 ) -> None:
-    """List live facts, the newest first, or their categories."""
+    """List current facts, newest first, or their categories."""
     space = call.existing_space()
     if categories:
         _show_categories(call, space)
         return
     found = space.facts.list(prefix, category=category, limit=limit)
     rows = [(fact.key, fact.text, fact.category, when(fact.expires_at)) for fact in found]
-    call.out.answer({"facts": found}, table("key", "value", "category", "until", rows=rows))
+    call.out.answer({"facts": found}, table("key", "value", "category", "expires", rows=rows))
 
 
 @command(app, examples=["memplane history preferences/theme"])
 def history(call: CommandContext, key: Key) -> None:
-    """Every value a key had and has, the oldest first."""
+    """List all values of a key, oldest first."""
     found = call.existing_space().history(key)
     if not found:
         raise NotFound("key", key)

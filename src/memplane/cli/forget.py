@@ -1,4 +1,4 @@
-"""Forgetting, and what proves it."""
+"""Forgetting and receipts."""
 
 import sys
 from typing import Annotated, Any
@@ -21,9 +21,9 @@ app = typer.Typer()
 @command(app, examples=["memplane delete mem-3f0c…"])
 def delete(
     call: CommandContext,
-    memory_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a memory or fact.")],
+    memory_id: Annotated[str, typer.Argument(metavar="ID", help="Id of a memory or fact.")],
 ) -> None:
-    """Forget one memory, and with it the entry it came from."""
+    """Delete one memory and the ledger entry it came from."""
     receipt = call.existing_space().delete(memory_id)
     call.out.answer(receipt, _receipt(receipt))
 
@@ -40,42 +40,45 @@ def delete(
 def forget(
     call: CommandContext,
     entries: Annotated[
-        list[str] | None, typer.Option("--entry", metavar="ID", help="This entry; may be repeated.")
+        list[str] | None, typer.Option("--entry", metavar="ID", help="Entry id; repeatable.")
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="Every value of this key.")] = None,
+    key: Annotated[str | None, typer.Option("--key", metavar="KEY", help="All values of this key.")] = None,
     prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="Every key that begins with it.")
+        str | None, typer.Option("--prefix", metavar="TEXT", help="All keys with this prefix.")
     ] = None,
     conversation: Annotated[
-        str | None, typer.Option("--conversation", "-c", metavar="NAME", help="All of a conversation.")
+        str | None,
+        typer.Option("--conversation", "-c", metavar="NAME", help="Everything in this conversation."),
     ] = None,
     project: Annotated[
-        str | None, typer.Option("--project", "-p", metavar="NAME", help="All of a project.")
+        str | None, typer.Option("--project", "-p", metavar="NAME", help="Everything in this project.")
     ] = None,
     document: Annotated[
-        str | None, typer.Option("--document", metavar="ID", help="A document: every version of it.")
+        str | None, typer.Option("--document", metavar="ID", help="All versions of this document.")
     ] = None,
     since: Since = None,
     until: Until = None,
-    everything: Annotated[bool, typer.Option("--everything", help="Empty the space.")] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="Everything in the space.")] = False,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why; it stands in the receipt.")
+        str, typer.Option("--reason", metavar="TEXT", help="Reason, recorded in the receipt.")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be forgotten.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be forgotten, without forgetting it.")
+    ] = False,
     yes: Yes = False,
 ) -> None:
-    """Forget for good: not recalled, not searchable, not on disk, not back after a replay.
+    """Delete data permanently: from recall, search and disk. A replay does not bring it back.
 
-    Conditions narrow each other and at least one is needed. On a terminal the counts are shown first.
+    Give at least one condition; several narrow each other. On a terminal, shows the counts and asks first.
     """
     conditions = (key, prefix, conversation, project, document, since, until)
     if not entries and not everything and all(condition is None for condition in conditions):
         raise InvalidRequest(
-            "say what to forget: --entry, --key, --prefix, --conversation, --project, --document, --since, --until or "
+            "nothing to forget; give --entry, --key, --prefix, --conversation, --project, --document, --since, --until or "
             "--everything"
         )
     if prefix == "" and not (yes or dry_run):
-        raise InvalidRequest("an empty --prefix is every fact; add --yes if that is what you want")
+        raise InvalidRequest("an empty --prefix matches every fact; add --yes to confirm")
     space = call.existing_space()
 
     def run(*, dry_run: bool) -> Receipt:
@@ -101,25 +104,25 @@ def forget(
 
 @command(app, examples=["memplane receipts", "memplane receipts --json"])
 def receipts(call: CommandContext) -> None:
-    """Every forget there was, the oldest first."""
+    """List the receipts of all forgets, oldest first."""
     found = call.existing_space().ledger.receipts()
     call.out.answer({"receipts": found}, *(part for receipt in found for part in _receipt_lines(receipt)))
     if not found:
-        call.out.note("Nothing was ever forgotten here.")
+        call.out.note("No receipts.")
 
 
 @command(app, examples=["memplane sweep"])
 def sweep(call: CommandContext) -> None:
-    """Erase facts whose time is over. They are invisible already; this takes them off the disk."""
+    """Erase expired facts from disk. They are already invisible."""
     count = call.existing_space().facts.sweep()
     call.out.answer({"swept": count}, line(f"{count} expired facts erased"))
 
 
 @command(app, examples=["memplane wipe"])
 def wipe(call: CommandContext) -> None:
-    """Write the files anew, for receipts that say `off_disk: false`: nothing of what was forgotten is left in them."""
+    """Rewrite the data files, to erase forgotten data whose receipt says `off_disk: false`."""
     done = call.existing_space().ledger.wipe()
-    words = "The files were written anew" if done else "Someone is reading; try again at a quiet time"
+    words = "Files rewritten" if done else "Another process is reading; try again later"
     call.out.answer({"wiped": done}, line(words))
 
 
@@ -128,22 +131,24 @@ def purge(
     call: CommandContext,
     days: Annotated[
         int | None,
-        typer.Option("--days", min=0, help="How long replaced memories are kept; else as set, 90 days."),
+        typer.Option(
+            "--days", min=0, help="Keep memories superseded within this many days (default: the setting, 90)."
+        ),
     ] = None,
 ) -> None:
-    """Drop memories that were replaced long ago. The ledger keeps their entries."""
+    """Remove memories that were superseded long ago. The ledger keeps their entries."""
     count = call.existing_space().purge(days)
-    call.out.answer({"purged": count}, line(f"{count} superseded memories dropped"))
+    call.out.answer({"purged": count}, line(f"{count} superseded memories removed"))
 
 
 def _make_sure(call: CommandContext, planned: Receipt, *, everything: bool) -> None:
-    """On a terminal: show and ask. Elsewhere nobody can be asked, and only emptying a space needs --yes."""
+    """Ask for confirmation on a terminal. Elsewhere, only emptying a space needs --yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         if everything:
-            raise InvalidRequest("--everything empties the space; add --yes if that is what you want")
+            raise InvalidRequest("--everything empties the space; add --yes to confirm")
         return
     call.out.show(_receipt(planned))
-    if not call.out.confirm("Forget this for good?"):
+    if not call.out.confirm("Delete this permanently?"):
         call.out.note("Nothing was forgotten.")
         raise typer.Exit(MENDABLE)
 
@@ -162,14 +167,14 @@ def _receipt(receipt: Receipt) -> Table:
             ("digest", receipt.digest),
             (
                 "off disk",
-                "yes" if receipt.off_disk else "not yet: run `memplane wipe` at a quiet time",
+                "yes" if receipt.off_disk else "not yet; run `memplane wipe` later",
             ),
         ]
     return pairs(rows)
 
 
 def _receipt_lines(receipt: Receipt) -> tuple[Text, Text]:
-    """Two lines: what went, and what proves it."""
+    """Return two lines: what was forgotten, and its proof."""
     reason = f" ({receipt.reason})" if receipt.reason else ""
     proof = " · ".join((when(receipt.at), receipt.id, f"{receipt.seq}:{receipt.digest}"))
     went = line((_words(receipt.counts), "bold"), f" of {_words(receipt.scope)}{reason}")
@@ -177,7 +182,7 @@ def _receipt_lines(receipt: Receipt) -> tuple[Text, Text]:
 
 
 def _words(values: dict[str, Any]) -> str:
-    """`turns 2, facts 1`: names with their values; what is zero is left out."""
+    """Format names and values, such as `turns 2, facts 1`, without zeros."""
     return ", ".join(_word(name, value) for name, value in values.items() if value != 0) or "nothing"
 
 

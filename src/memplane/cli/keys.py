@@ -1,5 +1,7 @@
-"""API keys: made, listed, revoked. A secret is shown once and is never an argument: arguments end up in shell histories
-and process lists."""
+"""Create, list and revoke API keys.
+
+A secret is shown once and is never an argument, because arguments appear in shell histories and process lists.
+"""
 
 import sys
 from datetime import datetime, timedelta
@@ -22,14 +24,14 @@ from memplane.terminal.output import line, table, when
 from memplane.types import TENANT_DEFAULT
 
 app = typer.Typer()
-key = typer.Typer(help="Make, list and revoke the keys that callers show.", no_args_is_help=True)
+key = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 app.add_typer(key, name="key")
 
 _SECRET_BYTES_MAX = 4_096
 
 
 class KeyView(msgspec.Struct, kw_only=True):
-    """A key as people and programs see it."""
+    """A key as the CLI shows it, without its secret."""
 
     id: str
     name: str
@@ -46,7 +48,7 @@ class KeyView(msgspec.Struct, kw_only=True):
 
 
 class NewKey(KeyView, kw_only=True):
-    """With the secret, this once."""
+    """A new key with its secret, which is shown only once."""
 
     key: str
 
@@ -57,7 +59,7 @@ Opened = Annotated[
         "--space",
         "-s",
         metavar="NAME",
-        help="A space it opens; may be repeated.",
+        help="Space that the key can access; repeatable.",
         autocompletion=complete_space,
         rich_help_panel=COMMON,
     ),
@@ -65,35 +67,40 @@ Opened = Annotated[
 Agent = Annotated[
     str | None,
     typer.Option(
-        "--agent", metavar="NAME", help="A key of this agent, AGENT:SECRET, for its own space or those named."
+        "--agent",
+        metavar="NAME",
+        help="Create an agent token, AGENT:SECRET, for the agent's space or those in --space.",
     ),
 ]
 Rights = Annotated[
     list[Right] | None,
-    typer.Option("--right", "-r", help="What it may do; may be repeated. Else read and write."),
+    typer.Option("--right", "-r", help="Right of the key; repeatable (default: read and write)."),
 ]
 Adapters = Annotated[
     list[str] | None,
     typer.Option(
+        "--interface",
         "--door",
         metavar="NAME",
-        help=f"A door it opens; may be repeated. Else all: {', '.join(sorted(ADAPTERS))}.",
+        help=f"Interface that the key can use; repeatable (default: all): {', '.join(sorted(ADAPTERS))}.",
     ),
 ]
 Subject = Annotated[
     str | None,
     typer.Option(
-        "--subject", metavar="NAME", help="Whose space a door opens that names none; else the only one."
+        "--subject", metavar="NAME", help="Space for requests that name none (default: the key's only space)."
     ),
 ]
 Ttl = Annotated[
     timedelta | None,
-    typer.Option("--ttl", metavar="TIME", parser=read_ttl, help="How long it lives; else until revoked."),
+    typer.Option(
+        "--ttl", metavar="TIME", parser=read_ttl, help="Lifetime, such as 90d (default: until revoked)."
+    ),
 ]
 SecretFile = Annotated[
     Path | None,
     typer.Option(
-        "--secret-file", metavar="FILE", help="Take over an agent's token from a file, or - from stdin."
+        "--secret-file", metavar="FILE", help="Use an existing agent token from a file, or - from stdin."
     ),
 ]
 
@@ -110,27 +117,25 @@ SecretFile = Annotated[
 )
 def create(
     call: CommandContext,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it in lists.")] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name shown in lists.")] = "",
     space: Opened = None,
-    all_spaces: Annotated[bool, typer.Option("--all-spaces", help="It opens every space.")] = False,
+    all_spaces: Annotated[bool, typer.Option("--all-spaces", help="Give access to every space.")] = False,
     agent: Agent = None,
     right: Rights = None,
     door: Adapters = None,
     subject: Subject = None,
     tenant: Annotated[
-        str, typer.Option("--tenant", metavar="NAME", help="The tenant it belongs to.")
+        str, typer.Option("--tenant", metavar="NAME", help="Tenant of the key.")
     ] = TENANT_DEFAULT,
     ttl: Ttl = None,
     secret_file: SecretFile = None,
 ) -> None:
-    """Make a key and print it, this once: only a hash of it is kept."""
+    """Create a key and print it once. Only its hash is stored."""
     spaces = [*(space or []), *([call.space_given] if call.space_given is not None else [])]
     rights = right or [Right.READ, Right.WRITE]
     some = bool(spaces) or agent is not None
     if some == all_spaces and Right.ADMIN not in rights:
-        raise typer.BadParameter(
-            "say what it opens: --space or --agent, or else --all-spaces; an admin key opens everything"
-        )
+        raise typer.BadParameter("give --space, --agent or --all-spaces; --right admin needs none of them")
     grant = Grant(
         name=name,
         agent=agent,
@@ -145,15 +150,17 @@ def create(
     minted = call.identity.create_key(grant, secret=secret)
     bearer = minted.bearer.reveal()
     call.out.answer_text(msgspec.convert({**_fields(minted.key), "key": bearer}, NewKey), bearer)
-    call.out.note(f"Key {minted.key.id} opens {_opens(minted.key)}. Keep it now: it is not shown again.")
+    call.out.note(
+        f"Key {minted.key.id} has access to {_opens(minted.key)}. Save it now: it is not shown again."
+    )
 
 
 @command(key, "list", examples=["memplane key list", "memplane key list --all --json"])
 def list_(
     call: CommandContext,
-    everything: Annotated[bool, typer.Option("--all", help="Also those that were revoked.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include revoked keys.")] = False,
 ) -> None:
-    """List the keys; never their secrets, which nobody knows."""
+    """List API keys, without their secrets."""
     found = [
         _key_view(record) for record in call.identity.list_keys() if everything or record.revoked is None
     ]
@@ -163,14 +170,14 @@ def list_(
 @command(key, examples=["memplane key revoke 3f0c9a5be17d4420"])
 def revoke(
     call: CommandContext,
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="As `memplane key list` shows it.")],
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Key id, as shown by `memplane key list`.")],
 ) -> None:
-    """End a key. From now on it is refused, by servers that are running too."""
+    """Revoke a key. Running servers reject it from now on."""
     revoked = _key_view(call.identity.revoke(key_id))
     call.out.answer(revoked, line(("Revoked", "green"), f" {revoked.id}, {revoked.name}."))
 
 
-_COLUMNS = ("id", "name", "opens", "doors", "rights", "created", "until", "used")
+_COLUMNS = ("id", "name", "spaces", "interfaces", "rights", "created", "expires", "used")
 
 
 def _row(shown: KeyView) -> tuple[object, ...]:
@@ -217,4 +224,4 @@ def _secret(file: Path) -> Secret:
                 raw = opened.read(_SECRET_BYTES_MAX)
         return Secret(raw.decode("ascii").strip())
     except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsInvalid(f"{file} cannot be read as a token: {reason_of(exc)}") from exc
+        raise SettingsInvalid(f"cannot read a token from {file}: {reason_of(exc)}") from exc

@@ -1,4 +1,4 @@
-"""The ledger: proving it, taking it out, bringing it in, deriving memory from it again."""
+"""Verify, export, import and replay the ledger."""
 
 import os
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _OWNER_ONLY = 0o600
 
 @contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name when the block ends well; what was there before stays until then."""
+    """Write a file that replaces the old one only when the block succeeds."""
     target = path.resolve()
     special = target.exists() and not target.is_file()
     aside = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -38,7 +38,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         if not special:
             aside.replace(target)
     except OSError as exc:
-        raise InvalidRequest(f"{path} cannot be written: {exc.strerror or exc}") from exc
+        raise InvalidRequest(f"cannot write {path}: {exc.strerror or exc}") from exc
     finally:
         if not special:
             with suppress(OSError):
@@ -46,7 +46,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
 
 app = typer.Typer()
-ledger = typer.Typer(help="Prove, export and import the ledger.", no_args_is_help=True)
+ledger = typer.Typer(help="Verify, export and import the ledger.", no_args_is_help=True)
 app.add_typer(ledger, name="ledger")
 
 _REASONS_LISTED = 5
@@ -56,7 +56,7 @@ _REASONS_LISTED = 5
     ledger,
     examples=[
         "memplane ledger verify",
-        "memplane ledger verify --expect 12:3f9c…      # as an earlier verify or a receipt said",
+        "memplane ledger verify --expect 12:3f9c…      # from an earlier verify or a receipt",
     ],
 )
 def verify(
@@ -64,11 +64,11 @@ def verify(
     expect: Annotated[
         list[str] | None,
         typer.Option(
-            "--expect", metavar="SEQ:DIGEST", help="A digest written down earlier; may be repeated."
+            "--expect", metavar="SEQ:DIGEST", help="Digest that the chain must contain; repeatable."
         ),
     ] = None,
 ) -> None:
-    """Prove that nothing in the ledger was changed, reordered or dropped. Exit code 3 if something was."""
+    """Verify that no ledger entry was changed, reordered or dropped. Exit code 3 on a problem."""
     expected = read_expected(expect or [])
     space = call.existing_space()
     with call.out.progress("Verifying") as advance:
@@ -92,15 +92,15 @@ def export(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="history (turns, as history.jsonl) or full (everything, to be imported again).",
+            help="history (turns, as history.jsonl) or full (everything).",
             autocompletion=lambda: list(FORMATS),
         ),
     ] = "history",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file (default: stdout).")
     ] = None,
 ) -> None:
-    """Write the ledger as lines of JSON."""
+    """Export the ledger as JSON lines."""
     space = call.existing_space()
     lines = export_lines(space, format_)
     missing = count_excluded(space) if format_ == "history" else 0
@@ -115,7 +115,7 @@ def export(
         )
     if missing:
         call.out.warn(
-            f"{counted(missing, 'entry is no turn and was', 'entries are no turns and were')} left out; `--format full` writes all"
+            f"{counted(missing, 'entry that is not a turn was', 'entries that are not turns were')} skipped; `--format full` exports everything"
         )
 
 
@@ -132,17 +132,19 @@ def import_(
     call: CommandContext,
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="A history.jsonl, its folder, a full export or a Carapace file."),
+        typer.Argument(
+            metavar="PATH", help="A history.jsonl, its folder, a full export or a Carapace database."
+        ),
     ],
     trust_ids: Annotated[
-        bool, typer.Option("--trust-ids", help="Take a history's ids as they are instead of checking them.")
+        bool, typer.Option("--trust-ids", help="Accept the ids of a history without checking them.")
     ] = False,
     rejects: Annotated[
         Path | None,
-        typer.Option("--rejects", metavar="FILE", help="Write what was rejected, as lines of JSON."),
+        typer.Option("--rejects", metavar="FILE", help="Write rejected lines to this file as JSON lines."),
     ] = None,
 ) -> None:
-    """Bring entries in; what is known or was forgotten before is left out. Exit code 3 if lines were rejected."""
+    """Import entries. Known and forgotten ones are skipped. Exit code 3 if lines were rejected."""
     space = call.space()
     with call.out.progress(f"Importing {path.name}") as advance:
         report = import_file(space, path, trust_ids=trust_ids, progress=advance)
@@ -155,7 +157,7 @@ def import_(
 
 @command(app, examples=["memplane replay"])
 def replay(call: CommandContext) -> None:
-    """Drop everything derived and derive it again from the ledger: the same memories with the same ids."""
+    """Rebuild all memories and indexes from the ledger, with the same ids."""
     space = call.existing_space()
     with call.out.progress("Replaying") as advance:
         count = space.ledger.replay(progress=lambda seq: advance(seq, None))
@@ -165,7 +167,7 @@ def replay(call: CommandContext) -> None:
 
 
 def _verification(found: Verification) -> Iterator[RenderableType]:
-    verdict = ("The ledger is whole", "bold green") if found.ok else ("The ledger is NOT whole", "bold red")
+    verdict = ("The ledger is intact", "bold green") if found.ok else ("The ledger is NOT intact", "bold red")
     yield line(
         verdict,
         f": {counted(found.entries, 'entry', 'entries')}, {found.erased:,} erased, "
@@ -184,7 +186,7 @@ def _export_to(output: Path, lines: Iterator[bytes]) -> int:
 
 
 def _imported(report: ImportReport) -> dict[str, Any]:
-    """The report with excerpts as text: JSON has no bytes."""
+    """Return the report with excerpts as text, because JSON has no bytes."""
     document: dict[str, Any] = {name: getattr(report, name) for name in report.__struct_fields__}
     return document | {"rejected": _rejected(report)}
 
@@ -213,8 +215,8 @@ def _import_report(report: ImportReport) -> Iterator[RenderableType]:
             ("format", report.format),
             ("read", report.read),
             ("added", report.added),
-            ("known", report.known),
-            ("forgotten before", report.forgotten),
+            ("already known", report.known),
+            ("forgotten", report.forgotten),
             ("rejected", report.rejected_count),
         ]
     )
@@ -223,7 +225,7 @@ def _import_report(report: ImportReport) -> Iterator[RenderableType]:
     if report.rejected_count > _REASONS_LISTED:
         yield line(
             (
-                f"  … and {report.rejected_count - _REASONS_LISTED} more; `--rejects FILE` writes them down",
+                f"  … and {report.rejected_count - _REASONS_LISTED} more; use `--rejects FILE` to save them",
                 "dim",
             )
         )

@@ -1,4 +1,4 @@
-"""Remembering and recalling: turns and typed memories."""
+"""Store and search turns and typed memories."""
 
 from typing import Annotated
 
@@ -39,13 +39,17 @@ app = typer.Typer()
 def retain(
     call: CommandContext,
     content: Annotated[
-        str, typer.Argument(metavar="CONTENT", help="What was said, or - to read it from stdin.")
+        str, typer.Argument(metavar="CONTENT", help="Text of the turn, or - to read it from stdin.")
     ],
     role: Annotated[
-        str, typer.Option("--role", help="user, assistant, system or tool.", autocompletion=complete_role)
+        str,
+        typer.Option("--role", help="Role: user, assistant, system or tool.", autocompletion=complete_role),
     ] = "user",
     speaker: Annotated[
-        str | None, typer.Option("--speaker", metavar="NAME", help="Who said it, where several people talk.")
+        str | None,
+        typer.Option(
+            "--speaker", metavar="NAME", help="Name of the speaker, in a conversation of several people."
+        ),
     ] = None,
     conversation: Conversation = None,
     project: Project = None,
@@ -54,25 +58,25 @@ def retain(
         typer.Option(
             "--scope",
             metavar="SCOPE",
-            help="Where it may be told: global, or only in its project or conversation.",
+            help="Where it can be recalled: global, project or conversation.",
             autocompletion=complete_scope,
         ),
     ] = Visibility.GLOBAL.value,
     at: Annotated[
-        str | None, typer.Option("--at", metavar="DATE", help="When it was said, if not now (ISO 8601).")
+        str | None, typer.Option("--at", metavar="DATE", help="Time of the turn (ISO 8601; default: now).")
     ] = None,
     entry_id: Annotated[
         str | None,
-        typer.Option("--id", metavar="ID", help="Its id: retaining the same id again changes nothing."),
+        typer.Option("--id", metavar="ID", help="Entry id; retaining the same id again changes nothing."),
     ] = None,
     idempotency_key: Annotated[
-        str | None, typer.Option("--idempotency-key", metavar="KEY", help="A key that makes a retry a no-op.")
+        str | None, typer.Option("--idempotency-key", metavar="KEY", help="Key that makes retries safe.")
     ] = None,
     metadata: Annotated[
-        str | None, typer.Option("--metadata", metavar="JSON", help="A JSON object kept with it.")
+        str | None, typer.Option("--metadata", metavar="JSON", help="JSON object to store with the turn.")
     ] = None,
 ) -> None:
-    """Keep something that was said. It is durable when the command returns, and searchable at once."""
+    """Store a turn. It is durable and searchable when the command returns."""
     extra = read_metadata(metadata)
     kept = call.space().retain(
         read_content(call, content),
@@ -102,21 +106,21 @@ def store(
         str,
         typer.Argument(
             metavar="KIND",
-            help="preference, fact, instruction, context or correction.",
+            help="Kind: preference, fact, instruction, context or correction.",
             autocompletion=complete_kind,
         ),
     ],
     content: Annotated[
-        str, typer.Argument(metavar="CONTENT", help="What to remember, or - to read it from stdin.")
+        str, typer.Argument(metavar="CONTENT", help="Text of the memory, or - to read it from stdin.")
     ],
     tags: Tags = None,
     supersedes: Annotated[
-        str | None, typer.Option("--supersedes", metavar="ID", help="The memory this one replaces.")
+        str | None, typer.Option("--supersedes", metavar="ID", help="Id of the memory to replace.")
     ] = None,
     conversation: Conversation = None,
     project: Project = None,
 ) -> None:
-    """Store one memory of a kind: what the agent should know next time, in a sentence."""
+    """Store a typed memory: one sentence that the agent should know next time."""
     memory = call.space().store(
         kind,
         read_content(call, content),
@@ -134,16 +138,14 @@ def store(
     examples=[
         "memplane search typescript",
         "memplane search 里斯本 --since 2026-11-01",
-        "memplane search --kind preference --tag coding      # the newest, without a question",
+        "memplane search --kind preference --tag coding      # newest first, without a query",
     ],
 )
 def search(
     call: CommandContext,
     query: Annotated[
         str,
-        typer.Argument(
-            metavar="QUERY", help="What to look for; without it, the newest first. - reads stdin."
-        ),
+        typer.Argument(metavar="QUERY", help="Search text; without it, the newest first. - reads stdin."),
     ] = "",
     kinds: Annotated[
         list[str] | None,
@@ -151,7 +153,7 @@ def search(
             "--kind",
             "-k",
             metavar="KIND",
-            help="Only this kind; may be repeated.",
+            help="Only this kind; repeatable.",
             autocompletion=complete_kind,
         ),
     ] = None,
@@ -161,18 +163,18 @@ def search(
     conversation: Conversation = None,
     project: Project = None,
     category: Annotated[
-        str | None, typer.Option("--category", metavar="NAME", help="Only facts of it.")
+        str | None, typer.Option("--category", metavar="NAME", help="Only facts in this category.")
     ] = None,
-    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced.")] = False,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Include superseded memories.")] = False,
     memories: Annotated[
-        bool, typer.Option("--memories/--no-memories", help="Look at memories and facts.")
+        bool, typer.Option("--memories/--no-memories", help="Search memories and facts.")
     ] = True,
-    turns: Annotated[bool, typer.Option("--turns/--no-turns", help="Look at what was said.")] = True,
+    turns: Annotated[bool, typer.Option("--turns/--no-turns", help="Search turns.")] = True,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=LIMIT_MAX, help="At most so many.")
+        int, typer.Option("--limit", "-n", min=1, max=LIMIT_MAX, help="Maximum number of results.")
     ] = LIMIT_DEFAULT,
 ) -> None:
-    """Find memories, facts and turns, in any language."""
+    """Search memories, facts and turns, in any language."""
     hits = call.existing_space().search(
         read_content(call, query),
         kinds=kinds or (),
@@ -189,13 +191,15 @@ def search(
     )
     call.out.answer({"hits": hits}, *(part for hit in hits for part in _hit(hit)))
     if not hits:
-        call.out.note("Nothing found.")
+        call.out.note("No results.")
 
 
 @command(app, examples=["memplane brief", "memplane brief --space alice > MEMORY.md"])
 def brief(call: CommandContext, conversation: Conversation = None, project: Project = None) -> None:
-    """What to tell an agent at session start, as Markdown; with what was said for one conversation or project alone,
-    where it is named."""
+    """Print the session brief for an agent, as Markdown.
+
+    With --conversation or --project, includes memories with that scope.
+    """
     made = call.existing_space().brief(conversation=conversation, project=project)
     call.out.answer_text(made, made.markdown)
     if not made.entries:
@@ -206,7 +210,7 @@ def brief(call: CommandContext, conversation: Conversation = None, project: Proj
 def conversations(
     call: CommandContext, project: Project = None, limit: Limit = LISTED_DEFAULT, offset: Offset = 0
 ) -> None:
-    """List conversations, the one that went on last first."""
+    """List conversations, most recent first."""
     found = call.existing_space().conversations(project=project, limit=limit, offset=offset)
     rows = [(one.id, one.project or "", one.turns, when(one.first_at), when(one.last_at)) for one in found]
     call.out.answer(
@@ -222,7 +226,9 @@ def memories(
     call: CommandContext,
     state: Annotated[
         str | None,
-        typer.Option("--state", metavar="STATE", help="active, contested, superseded or expired."),
+        typer.Option(
+            "--state", metavar="STATE", help="Only this state: active, contested, superseded or expired."
+        ),
     ] = None,
     kind: Annotated[
         str | None,
@@ -231,13 +237,15 @@ def memories(
     predicate: Annotated[
         str | None, typer.Option("--predicate", metavar="NAME", help="Only this predicate, such as lives_in.")
     ] = None,
-    tier: Annotated[str | None, typer.Option("--tier", metavar="TIER", help="hot, warm or cold.")] = None,
+    tier: Annotated[
+        str | None, typer.Option("--tier", metavar="TIER", help="Only this tier: hot, warm or cold.")
+    ] = None,
     conversation: Conversation = None,
     project: Project = None,
     limit: Limit = LISTED_DEFAULT,
     offset: Offset = 0,
 ) -> None:
-    """List memories, the newest first, in whatever state and of whatever place."""
+    """List memories of any state and scope, newest first."""
     found = call.existing_space().memories(
         state=state,
         kind=kind,
@@ -250,20 +258,20 @@ def memories(
     )
     rows = [(one.id, one.kind, one.line, one.state, one.tier, f"{one.importance:.2f}") for one in found]
     call.out.answer(
-        {"memories": found}, table("id", "kind", "says", "state", "tier", "importance", rows=rows)
+        {"memories": found}, table("id", "kind", "text", "state", "tier", "importance", rows=rows)
     )
 
 
 def _kept(kept: Retained) -> Text:
     if kept.suppressed:
-        return line(("Not kept", "yellow"), f": {kept.id} was forgotten, and stays forgotten")
+        return line(("Not stored", "yellow"), f": {kept.id} was forgotten")
     if kept.deduped:
-        return line(("Known already", "yellow"), f" as {kept.id}, entry {kept.seq}")
-    return line(("Kept", "green"), f" as {kept.id}, entry {kept.seq}")
+        return line(("Already stored", "yellow"), f" as {kept.id}, entry {kept.seq}")
+    return line(("Stored", "green"), f" as {kept.id}, entry {kept.seq}")
 
 
 def _hit(hit: Hit) -> tuple[Text, Text]:
-    """Two lines: what it says, and where it comes from."""
+    """Return two lines: the text, and its source."""
     memory, turn = hit.memory, hit.turn
     said = hit.text if memory is None else memory.line
     kind = memory.kind.value if memory is not None else f"{turn.role if turn is not None else 'a'} turn"

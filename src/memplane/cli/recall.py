@@ -1,4 +1,4 @@
-"""Recalling, and the enrichment behind it."""
+"""Recall, enrichment, conflicts and feedback."""
 
 from functools import partial
 from typing import Annotated
@@ -16,7 +16,7 @@ from memplane.terminal.output import cell, counted, feedback_text, line, pairs, 
 app = typer.Typer()
 
 Query = Annotated[
-    str, typer.Argument(metavar="QUERY", help="What the turn is about, or - to read it from stdin.")
+    str, typer.Argument(metavar="QUERY", help="The next turn or a question, or - to read it from stdin.")
 ]
 
 
@@ -36,7 +36,7 @@ def recall(
     conversation: Annotated[
         str | None,
         typer.Option(
-            "--conversation", "-c", metavar="NAME", help="The conversation that goes on: its newest turns."
+            "--conversation", "-c", metavar="NAME", help="Current conversation; adds its newest turns."
         ),
     ] = None,
     project: Annotated[
@@ -45,38 +45,41 @@ def recall(
             "--project",
             "-p",
             metavar="NAME",
-            help="Also what was said for this project alone; its documents, and those of none.",
+            help="Include memories of this project; search its documents and those without a project.",
         ),
     ] = None,
     document: Annotated[
-        str | None, typer.Option("--document", metavar="ID", help="Tell what this document says.")
+        str | None, typer.Option("--document", metavar="ID", help="Recall from this document.")
     ] = None,
     collection: Annotated[
-        str | None, typer.Option("--collection", metavar="ID", help="Tell what this collection says.")
+        str | None, typer.Option("--collection", metavar="ID", help="Recall from this collection.")
     ] = None,
     spans: Annotated[
-        int, typer.Option("--spans", min=0, max=SPANS_MAX, metavar="N", help="At most so many passages.")
+        int,
+        typer.Option(
+            "--spans", min=0, max=SPANS_MAX, metavar="N", help="Maximum number of document passages."
+        ),
     ] = Limits().spans,
     reference_time: Annotated[
         str | None,
-        typer.Option("--reference-time", metavar="DATE", help="The now of `last week` (ISO 8601)."),
+        typer.Option("--reference-time", metavar="DATE", help="Time that `last week` refers to (ISO 8601)."),
     ] = None,
     as_of: Annotated[
-        str | None, typer.Option("--as-of", metavar="DATE", help="Answer as it was then (ISO 8601).")
+        str | None, typer.Option("--as-of", metavar="DATE", help="Answer as of this time (ISO 8601).")
     ] = None,
-    superseded: Annotated[bool, typer.Option("--superseded", help="Also what was replaced.")] = False,
+    superseded: Annotated[bool, typer.Option("--superseded", help="Include superseded memories.")] = False,
     tokens: Annotated[
-        int | None, typer.Option("--tokens", min=0, metavar="N", help="At most so many tokens of text.")
+        int | None, typer.Option("--tokens", min=0, metavar="N", help="Maximum number of tokens.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what was found, by which channels, and why.")
+        bool, typer.Option("--explain", help="Show each hit with its channels and scores.")
     ] = False,
     expect: Annotated[
         str | None,
-        typer.Option("--expect", metavar="ID", help="Say why this entry or memory is told or is not."),
+        typer.Option("--expect", metavar="ID", help="Explain why this entry or memory is recalled or not."),
     ] = None,
 ) -> None:
-    """What to tell an agent before its next turn, fenced and ready to put into a prompt."""
+    """Print the memories for an agent's next turn, fenced and ready for a prompt."""
     space, question = call.existing_space(), read_content(call, query)
     ask = space.recall if expect is None else partial(space.why_not, expected=expect)
     answer = ask(
@@ -102,14 +105,14 @@ def _print_recall(call: CommandContext, told: Recall, *, explain: bool) -> None:
     else:
         call.out.answer_text(told, told.text)
     for reason in told.degraded:
-        call.out.warn(f"the answer may be incomplete: {reason}")
+        call.out.warn(f"the result may be incomplete: {reason}")
     if not told.blocks and not told.text:
-        call.out.note("Nothing in memory bears on that.")
+        call.out.note("No matching memories.")
 
 
 @command(app, examples=["memplane enrich", "memplane enrich --space alice --json"])
 def enrich(call: CommandContext) -> None:
-    """Work off everything that waits: read facts out of turns, make vectors. A recall does it too, for a while."""
+    """Run pending enrichment: extract facts and compute embeddings. A recall also runs a part of it."""
     space = call.existing_space()
     with call.out.progress("Enriching") as advance:
         steps = space.enrich(progress=lambda done: advance(done, None))
@@ -123,27 +126,27 @@ def enrich(call: CommandContext) -> None:
     )
     if state.poisoned:
         call.out.warn(
-            f"{counted(state.poisoned, 'entry', 'entries')} could not be read for facts; what they say is found by its words"
+            f"{counted(state.poisoned, 'entry', 'entries')} failed fact extraction; they can still be found by keyword"
         )
 
 
 @command(app, examples=["memplane conflicts"])
 def conflicts(call: CommandContext) -> None:
-    """Memories that cannot both be so, as long as nobody has said which holds."""
+    """List unresolved conflicts."""
     found = call.existing_space().review.conflicts()
     sides = [memory for conflict in found for memory in (conflict.left, conflict.right)]
     rows = [(memory.id, memory.line, when(memory.updated_at)) for memory in sides]
-    call.out.answer({"conflicts": found}, table("id", "says", "since", rows=rows))
+    call.out.answer({"conflicts": found}, table("id", "text", "since", rows=rows))
 
 
 @command(app, examples=["memplane resolve fact-3f0c…"])
 def resolve(
     call: CommandContext,
-    winner: Annotated[str, typer.Argument(metavar="ID", help="The memory that holds.")],
+    winner: Annotated[str, typer.Argument(metavar="ID", help="Id of the memory to keep.")],
 ) -> None:
-    """Settle a conflict: this memory holds, those it is at odds with are replaced by it."""
+    """Resolve a conflict: keep this memory and supersede the ones it conflicts with."""
     memory = call.existing_space().review.resolve(winner)
-    call.out.answer(memory, line(("Settled", "green"), f": {memory.line}"))
+    call.out.answer(memory, line(("Resolved", "green"), f": {memory.line}"))
 
 
 @command(
@@ -153,21 +156,21 @@ def resolve(
 def feedback(
     call: CommandContext,
     selected: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Memories that were of use.")
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of memories that were useful.")
     ] = None,
     ignored: Annotated[
         list[str] | None,
-        typer.Option("--ignored", metavar="ID", help="One that was told in vain; may be repeated."),
+        typer.Option("--ignored", metavar="ID", help="Id of a memory that was not useful; repeatable."),
     ] = None,
     rating: Annotated[
-        int | None, typer.Option("--rating", min=1, max=5, help="How good the recall was, 1 to 5.")
+        int | None, typer.Option("--rating", min=1, max=5, help="Rating of the recall, 1 to 5.")
     ] = None,
-    recall: Annotated[str, typer.Option("--recall", metavar="NAME", help="Which recall it was.")] = "",
+    recall: Annotated[str, typer.Option("--recall", metavar="NAME", help="Id of the recall.")] = "",
 ) -> None:
-    """Say what a recall was good for: memories that were of use gain importance, the others fade."""
+    """Rate recalled memories: useful ones gain importance, the others lose it."""
     noted = call.existing_space().feedback(selected or (), ignored or (), recall=recall, rating=rating)
     call.out.answer(
-        {"facts_recorded": noted}, line(("Noted", "green"), f" for {counted(noted, 'memory', 'memories')}")
+        {"facts_recorded": noted}, line(("Recorded", "green"), f" for {counted(noted, 'memory', 'memories')}")
     )
 
 
@@ -176,12 +179,12 @@ def _explained(told: Recall) -> tuple[Table, Table]:
     return (
         pairs(
             [
-                ("understood as", routing.mode),
-                ("asks for", ", ".join(routing.predicates) or "nothing in the catalog"),
-                ("about", ", ".join(routing.speakers) or "nobody by name"),
+                ("mode", routing.mode),
+                ("predicates", ", ".join(routing.predicates) or "none"),
+                ("speakers", ", ".join(routing.speakers) or "none"),
                 ("time", routing.temporal_intent or "none"),
                 ("channels", ", ".join(routing.channels)),
-                ("documents", routing.strategy or "there are none"),
+                ("documents", routing.strategy or "none"),
                 ("took", f"{told.timings.get('total', 0):.1f} ms"),
             ]
         ),

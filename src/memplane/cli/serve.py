@@ -1,4 +1,4 @@
-"""Running the server."""
+"""Run the server."""
 
 import ipaddress
 import socket
@@ -34,17 +34,24 @@ CONSOLE_ADAPTER = "console"
 )
 def serve(
     call: CommandContext,
-    host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = None,
-    port: Annotated[
-        int | None, typer.Option("--port", min=0, max=_PORT_MAX, help="0 takes a free one.")
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")
     ] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, max=64, help="Server processes.")] = None,
-    no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask nobody for a key; loopback only.")] = False,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=_PORT_MAX, help="Port; 0 selects a free one.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, max=64, help="Number of server processes.")
+    ] = None,
+    no_auth: Annotated[
+        bool, typer.Option("--no-auth", help="Disable authentication; loopback only.")
+    ] = False,
     no_worker: Annotated[
-        bool, typer.Option("--no-worker", help="`memplane worker` processes enrich; for a database.")
+        bool,
+        typer.Option("--no-worker", help="Do not enrich; leave it to `memplane worker`. PostgreSQL only."),
     ] = False,
 ) -> None:
-    """Serve every HTTP door until SIGTERM or Ctrl-C; requests under way are finished first."""
+    """Start the HTTP server. SIGTERM or Ctrl-C stops it after running requests finish."""
     settings = _settings(call, host, port, workers)
     wiring = call.wiring
     if no_worker:
@@ -52,15 +59,14 @@ def serve(
         wiring = msgspec.structs.replace(wiring, environment=environment)
     if not settings_from(wiring.environment).serve_enriches and not is_url(call.data or settings.data):
         raise SettingsInvalid(
-            "--no-worker is for a database, which `memplane worker` processes enrich; a data directory is enriched by the "
-            "process that serves it, so leave it out (or unset MEMPLANE_SERVE_ENRICHES)"
+            "--no-worker (MEMPLANE_SERVE_ENRICHES=false) needs PostgreSQL; the server itself enriches a data directory"
         )
     if no_auth and not _is_loopback(settings.host):
         raise SettingsInvalid(
-            f"--no-auth is for this machine only, and {settings.host} can be reached from others; leave it out"
+            f"--no-auth is allowed only on a loopback address, and other machines can reach {settings.host}"
         )
     from memplane.adapters.all import all_adapters  # brings every adapter
-    from memplane.server import launch  # brings a web server
+    from memplane.server import launch  # imports a web server
 
     start = launch.ServeOptions(
         wiring=wiring, settings=settings, adapters=all_adapters, data=call.data, auth=not no_auth
@@ -84,10 +90,10 @@ def console(
     call: CommandContext,
     url: Annotated[
         str | None,
-        typer.Option("--url", metavar="URL", help="Where the server is; else where the settings say."),
+        typer.Option("--url", metavar="URL", help="Server URL (default: from the settings)."),
     ] = None,
 ) -> None:
-    """Print a link that signs a browser in to the console: once, within a quarter of an hour."""
+    """Print a link that signs a browser in to the console. It works once, within 15 minutes."""
     settings = settings_from(call.wiring.environment)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     link = console_link(call, (url or f"http://{host}:{settings.port}").rstrip("/"))
@@ -115,7 +121,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _greet(call: CommandContext, bound: socket.socket, *, auth: bool) -> None:
-    """Where it is, the owner's key the first time, and what to try."""
+    """Print the address, the owner's key on the first start, and commands to try."""
     host, port = bound.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     key = _owner_key(call) if auth else None
@@ -127,24 +133,22 @@ def _greet(call: CommandContext, bound: socket.socket, *, auth: bool) -> None:
         "owner_key": key,
         "console": console,
     }
-    shown = [line("Memplane is at ", (url, "bold"), f" and keeps its memory in {call.place}")]
+    shown = [line("Memplane is running at ", (url, "bold"), f" with data in {call.place}")]
     if key is not None:
-        shown += [line("The owner's key, shown this once:"), line(f"  export MEMPLANE_TOKEN={key}")]
+        shown += [line("Owner key, shown only once:"), line(f"  export MEMPLANE_TOKEN={key}")]
     elif auth:
-        shown.append(line("It asks for a key; `memplane key create laptop --space default` makes one."))
+        shown.append(line("Create an API key with `memplane key create laptop --space default`."))
     else:
-        shown.append(line("It asks nobody for a key: whoever reaches this address may do everything."))
-    shown.append(line(f"The console{', by a link that works once' if auth else ''}: {console}"))
-    shown.append(
-        line(f"Programs that speak to OpenAI have memory with the base URL {url}/v1, Anthropic's with {url}")
-    )
+        shown.append(line("Authentication is disabled: every client on this machine has full access."))
+    shown.append(line(f"Console{' (one-time link)' if auth else ''}: {console}"))
+    shown.append(line(f"Base URL for OpenAI clients: {url}/v1, for Anthropic clients: {url}"))
     shown += [line("Try:"), *(line(f"  {command}") for command in _try(url, auth=auth))]
     call.out.answer(document, *shown)
     sys.stdout.flush()
 
 
 def _try(url: str, *, auth: bool) -> list[str]:
-    """What one door is told, the other recalls."""
+    """Commands that store through one interface and recall through another."""
     curl = "curl -s -H 'content-type: application/json'"
     curl += ' -H "authorization: Bearer $MEMPLANE_TOKEN"' if auth else ""
     fact = '{"key":"preferences/drink","value":"She drinks green tea"}'
@@ -152,7 +156,7 @@ def _try(url: str, *, auth: bool) -> list[str]:
     return [
         f"{curl} {url}/api/v1/memory/store -d '{fact}'",
         f"{curl} {url}/recall -d '{question}'",
-        f"curl -s {url}/openapi.json     # or {url}/docs in a browser: every call there is",
+        f"curl -s {url}/openapi.json     # API description; in a browser: {url}/docs",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Looking after spaces."""
+"""List, count and check spaces."""
 
 import msgspec
 import typer
@@ -14,16 +14,16 @@ app = typer.Typer()
 
 @command(app, examples=["memplane spaces", "memplane spaces --data /srv/memplane --json"])
 def spaces(call: CommandContext) -> None:
-    """List the spaces there are, one a line."""
+    """List all spaces, one per line."""
     names = list(call.plane.spaces())
     call.out.answer({"data": path_text(call.place), "spaces": names}, *(line(name) for name in names))
     if not names:
-        call.out.note(f"No spaces in {call.place} yet; the first `memplane retain` makes one.")
+        call.out.note(f"No spaces in {call.place} yet; `memplane retain` creates one.")
 
 
 @command(app, examples=["memplane stats", "memplane stats --space alice --json"])
 def stats(call: CommandContext) -> None:
-    """How much the space holds."""
+    """Show how much a space contains."""
     sizes = call.existing_space().overview.stats()
     document = {"space": call.space_name, **msgspec.to_builtins(sizes)}
     call.out.answer(document, pairs(document.items()))
@@ -31,11 +31,11 @@ def stats(call: CommandContext) -> None:
 
 @command(app, examples=["memplane doctor", "memplane doctor --json"])
 def doctor(call: CommandContext) -> None:
-    """Look for damage, junk, secrets and loops. Exit code 3 if something is wrong."""
+    """Check a space for damage, junk, secrets and loops. Exit code 3 on a problem."""
     space = call.existing_space()
     with call.out.progress("Examining"):
         found = examine(space)
-    call.out.answer(_document(found), table("check", "", "found", rows=_rows(found)))
+    call.out.answer(_document(found), table("check", "status", "detail", rows=_rows(found)))
     if not found.ok:
         raise typer.Exit(FOUND_WRONG)
 
@@ -46,6 +46,10 @@ def _document(found: Diagnosis) -> dict[str, object]:
 
 def _rows(found: Diagnosis) -> list[tuple[object, ...]]:
     return [
-        (check.name, cell("ok", style="green") if check.ok else cell("wrong", style="bold red"), check.detail)
+        (
+            check.name,
+            cell("ok", style="green") if check.ok else cell("failed", style="bold red"),
+            check.detail,
+        )
         for check in found.checks
     ]

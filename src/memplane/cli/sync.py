@@ -1,4 +1,4 @@
-"""Memory that follows you: a space and a place that other machines sync with too."""
+"""Sync a space with other machines through shared storage."""
 
 import random
 import signal
@@ -34,15 +34,13 @@ from memplane.terminal.output import counted, line, pairs
 
 
 def require_something(store: ObjectStore) -> None:
-    """Taking in from a place where nothing is would look like success; mostly the address is mistyped."""
+    """Reject an empty location: importing nothing would look like success, and the URL is probably mistyped."""
     if not any(True for prefix in (MANIFEST, "") for _ in store.list(prefix)):
-        raise NothingToImport(f"nothing is at {store.url}; check the address, or push or export to it first")
+        raise NothingToImport(f"{store.url} is empty; check the URL, or push or export to it first")
 
 
 app = typer.Typer()
-sync = typer.Typer(
-    help="Bring a space and a place in object storage to the same state.", no_args_is_help=True
-)
+sync = typer.Typer(help="Sync a space with other machines through object storage.", no_args_is_help=True)
 app.add_typer(sync, name="sync")
 
 _KIB = 1_024
@@ -53,20 +51,20 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="URL",
-        help="A directory, file://, az://, s3:// or gs://; else where the space was synced to last.",
+        help="Storage: a directory, file://, az://, s3:// or gs:// (default: the last one used).",
     ),
 ]
 Interval = Annotated[
     bool,
-    typer.Option("--look", help="Also look for files that were edited by hand (one request more)."),
+    typer.Option("--look", help="Also import files edited by hand (one extra request)."),
 ]
 LedgerOnly = Annotated[
     bool,
-    typer.Option("--ledger-only", help="Sync what machines need, without the files that people read."),
+    typer.Option("--ledger-only", help="Sync only the ledger, without readable files."),
 ]
 KeepLocal = Annotated[
     bool,
-    typer.Option("--keep-memory-local", help="Refuse whatever is not on this machine."),
+    typer.Option("--keep-memory-local", help="Reject storage that is not on this machine."),
 ]
 
 
@@ -74,7 +72,7 @@ KeepLocal = Annotated[
     sync,
     examples=[
         "memplane sync push alice --to az://account/container/alice",
-        "memplane sync push alice                         # where it was synced to last",
+        "memplane sync push alice                         # to the last location",
     ],
 )
 def push(
@@ -86,9 +84,9 @@ def push(
     keep_memory_local: KeepLocal = False,
     yes: Yes = False,
 ) -> None:
-    """Take in what other machines pushed, then give out what is new here.
+    """Pull from the storage, then push local changes.
 
-    The first push to an empty place says how much it is and asks. Exit code 3 if something there is damaged.
+    The first push to an empty location shows the size and asks. Exit code 3 if data in the storage is damaged.
     """
     call.name_space(name)
     options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
@@ -118,9 +116,9 @@ def pull(
     ledger_only: LedgerOnly = False,
     keep_memory_local: KeepLocal = False,
 ) -> None:
-    """Take in what other machines pushed; the space comes into being where there is none yet.
+    """Pull changes of other machines. Creates the space if it does not exist.
 
-    Exit code 3 if something there is damaged.
+    Exit code 3 if data in the storage is damaged.
     """
     call.name_space(name)
     options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local, takes=to is not None)
@@ -140,7 +138,7 @@ def pull(
 def status(
     call: CommandContext, name: SpaceArgument = None, to: To = None, keep_memory_local: KeepLocal = False
 ) -> None:
-    """How far both sides are. Changes nothing; exit code 3 if they are not even."""
+    """Show what is pending on both sides, without changes. Exit code 3 if they are not in sync."""
     call.name_space(name)
     with _linked(call, _Options(to, keep_memory_local=keep_memory_local)) as (link, _):
         standing = link.status()
@@ -163,13 +161,13 @@ def watch(
     to: To = None,
     every: Annotated[
         float,
-        typer.Option("--every", min=_INTERVAL_S_MIN, metavar="SECONDS", help="How often, give or take."),
+        typer.Option("--every", min=_INTERVAL_S_MIN, metavar="SECONDS", help="Approximate interval."),
     ] = INTERVAL_S,
     ledger_only: LedgerOnly = False,
     keep_memory_local: KeepLocal = False,
     yes: Yes = False,
 ) -> None:
-    """Push and pull again and again until SIGTERM or Ctrl-C; an outage is waited out."""
+    """Sync repeatedly until SIGTERM or Ctrl-C. Waits while the storage is unreachable."""
     call.name_space(name)
     options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
     with _linked(call, options) as (link, told):
@@ -189,23 +187,23 @@ def watch(
             rng=random.SystemRandom(),
         )
         with _stopping(stop):
-            call.out.note(f"Keeping {call.space_name} and {link.url} alike; Ctrl-C ends it.")
+            call.out.note(f"Syncing {call.space_name} with {link.url}; Ctrl-C stops.")
             watching.run()
 
 
 class _Options(msgspec.Struct, frozen=True):
-    """What all of them are given."""
+    """Options shared by the sync commands."""
 
     to: str | None
     files: bool = True
     keep_memory_local: bool = False
     takes: bool = False
-    """Only takes in, so something must be there; the space need not be."""
+    """A pull: the storage must not be empty, but the space may be missing."""
 
 
 @contextmanager
 def _linked(call: CommandContext, options: _Options) -> Iterator[tuple[Sync, Callable[[Progress], None]]]:
-    """The sync, and a way to say who is told of its progress. Where it leads is remembered once it went well."""
+    """Yield the sync and a function that adds a progress listener; on success, remember the location."""
     space, store = _ends(call, options)
     listener: list[Progress] = []
 
@@ -220,11 +218,11 @@ def _linked(call: CommandContext, options: _Options) -> Iterator[tuple[Sync, Cal
         kept = remembered(to)
         save_target(space, kept)
         if "?" in to and "?" not in kept:
-            call.out.note("The token of the URL is not remembered; give it in AZURE_STORAGE_SAS_TOKEN.")
+            call.out.note("The URL's token is not saved; set AZURE_STORAGE_SAS_TOKEN for later syncs.")
 
 
 def _ends(call: CommandContext, options: _Options) -> tuple[Space, ObjectStore]:
-    """Here and there. A mistyped address must not make a space, nor be remembered."""
+    """Return the space and the storage. A mistyped URL must not create a space or be remembered."""
     if options.takes and options.to is not None:
         store = _opened(call, options.to, options)
         require_something(store)
@@ -232,9 +230,7 @@ def _ends(call: CommandContext, options: _Options) -> tuple[Space, ObjectStore]:
     space = call.existing_space()
     given = options.to if options.to is not None else target_of(space)
     if given is None:
-        raise InvalidRequest(
-            f"say where to: `--to URL`; {call.space_name!r} was never synced before", field="to"
-        )
+        raise InvalidRequest(f"{call.space_name!r} was never synced; give `--to URL`", field="to")
     return space, _opened(call, given, options)
 
 
@@ -246,14 +242,14 @@ def _opened(call: CommandContext, url: str, options: _Options) -> ObjectStore:
 
 
 def remembered(url: str) -> str:
-    """What may be remembered: what stands behind the ? is a credential. A directory is remembered as it is from here."""
+    """Return the URL without credentials after the `?`, or the absolute path of a directory."""
     if "://" not in url:
         return str(Path(url).expanduser().absolute())
     return url.partition("?")[0] if url.startswith(("http:", "https:")) else url
 
 
 def _make_sure(call: CommandContext, link: Sync, *, yes: bool) -> None:
-    """Before the first byte of a memory leaves for a place where nothing is: what would go there, and a question."""
+    """Ask before the first upload to an empty location."""
     if yes:
         return
     standing = link.status()
@@ -262,8 +258,7 @@ def _make_sure(call: CommandContext, link: Sync, *, yes: bool) -> None:
     size = f"{_entries(standing.unpushed)} (~{_kib(link.unpushed_bytes()):,} KB)"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidRequest(
-            f"nothing is at {standing.url} yet; {size} of {call.space_name!r} would be uploaded. "
-            "Add --yes if that is what you want"
+            f"{standing.url} is empty; {size} of {call.space_name!r} would be uploaded. Add --yes to confirm"
         )
     question = f"This will upload {size} of {call.space_name!r} to {standing.url}. Continue?"
     if not call.out.confirm(question):
@@ -272,22 +267,22 @@ def _make_sure(call: CommandContext, link: Sync, *, yes: bool) -> None:
 
 
 def _say_idle(call: CommandContext, *, look: bool) -> None:
-    more = "" if look else " Files that were edited by hand are looked for with --look."
-    call.out.note(f"Nothing new.{more}")
+    more = "" if look else " Use --look to import files edited by hand."
+    call.out.note(f"Already in sync.{more}")
 
 
 def _end(call: CommandContext, taken: PullCounts, files: FilePullCounts) -> None:
     for path, why in files.conflicts:
         call.out.warn(f"{path}: {why}")
     for path, why in files.rejected:
-        call.out.warn(f"{path} was not taken in: {why}")
+        call.out.warn(f"{path} was not imported: {why}")
     for key in taken.damaged:
-        call.out.warn(f"{key} is damaged and was passed over; the machine that wrote it has what it held")
+        call.out.warn(f"{key} is damaged and was skipped; the machine that wrote it still has its entries")
     for key in taken.missing:
-        call.out.warn(f"{key} is not there any more; whoever has what it held pushes it again")
+        call.out.warn(f"{key} is missing; a machine that has its entries will push them again")
     if taken.unreadable:
         call.out.warn(
-            f"{counted(taken.unreadable, 'line', 'lines')} cannot be read; a newer Memplane may have written them"
+            f"{counted(taken.unreadable, 'line', 'lines')} could not be read; a newer version of Memplane may have written them"
         )
     if taken.damaged or taken.unreadable or files.rejected:
         raise typer.Exit(FOUND_WRONG)
@@ -311,42 +306,42 @@ def _push_json(pushed: PushReport) -> Iterator[RenderableType]:
 
 def _files_json(files: FilePullCounts) -> Iterator[RenderableType]:
     if files.taken:
-        yield line(("Taken in", "green"), f" {counted(len(files.taken), 'file', 'files')} that others wrote")
+        yield line(("Imported", "green"), f" {counted(len(files.taken), 'file', 'files')}")
 
 
 def _pull_json(taken: PullCounts) -> Iterator[RenderableType]:
     if taken.segments:
         yield line(
             ("Pulled", "green"),
-            f" {_entries(taken.added)} out of {_segments(taken.segments)} ({_kib(taken.bytes):,} KB)",
+            f" {_entries(taken.added)} from {_segments(taken.segments)} ({_kib(taken.bytes):,} KB)",
         )
     if taken.conflicts:
-        yield line((f"{_entries(taken.conflicts)} came under an id that was taken; both are kept", "yellow"))
+        yield line((f"{_entries(taken.conflicts)} with an id that already exists; both are kept", "yellow"))
 
 
 def _status_json(standing: SyncStatus) -> Iterator[RenderableType]:
-    verdict = ("even", "green") if standing.even else ("not even", "yellow")
+    verdict = ("In sync", "green") if standing.even else ("Not in sync", "yellow")
     yield pairs(
         [
-            ("place", standing.url),
-            ("here", f"{_entries(standing.unpushed)} to push"),
-            ("there", f"{_segments(standing.unpulled)} to pull ({_kib(standing.unpulled_bytes):,} KB)"),
-            ("to clean", f"{_segments(standing.foul)} with what was forgotten"),
-            ("ledger there", f"{_segments(standing.segments)} ({_kib(standing.bytes):,} KB)"),
+            ("storage", standing.url),
+            ("to push", _entries(standing.unpushed)),
+            ("to pull", f"{_segments(standing.unpulled)} ({_kib(standing.unpulled_bytes):,} KB)"),
+            ("to clean", f"{_segments(standing.foul)} with forgotten data"),
+            ("ledger", f"{_segments(standing.segments)} ({_kib(standing.bytes):,} KB)"),
             ("machines", f"{standing.replicas:,}"),
-            ("files there", f"{standing.files:,}"),
+            ("files", f"{standing.files:,}"),
             ("replica", standing.replica),
         ]
     )
-    yield line("Both are ", verdict)
+    yield line(verdict)
 
 
 def _report_round(call: CommandContext, done: PushRound) -> None:
-    """One line a round in which something happened, so that a log can be read."""
+    """Print one line for each round with changes or errors."""
     document: dict[str, Any]
     if done.trouble is not None:
         code = done.trouble.code if isinstance(done.trouble, RemoteError | StorageBusy) else ""
-        call.out.warn(f"{done.trouble}; trying again in {done.next_s:.0f} s")
+        call.out.warn(f"{done.trouble}; retrying in {done.next_s:.0f} s")
         document = {"error": {"code": code, "message": str(done.trouble)}, "next_s": round(done.next_s, 1)}
         call.out.answer(document)
     elif done.pushed is not None and not done.pushed.idle:
@@ -356,7 +351,7 @@ def _report_round(call: CommandContext, done: PushRound) -> None:
 
 @contextmanager
 def _stopping(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and Ctrl-C ask for the end; what was set before is set again."""
+    """Set the event on SIGTERM and Ctrl-C; restore the previous handlers afterwards."""
     before = {
         number: signal.signal(number, lambda _number, _frame: stop.set())
         for number in (signal.SIGTERM, signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Tokens signed with the shared secret, which comes from the environment or a file and never from an argument."""
+"""JSON Web Tokens, signed with a secret from the environment or a file, never from an argument."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -13,7 +13,7 @@ from memplane.terminal.options import read_ttl
 from memplane.terminal.output import when
 
 app = typer.Typer()
-token = typer.Typer(help="Make tokens (JWT).", no_args_is_help=True)
+token = typer.Typer(help="Create JSON Web Tokens.", no_args_is_help=True)
 app.add_typer(token, name="token")
 
 
@@ -28,31 +28,30 @@ app.add_typer(token, name="token")
 def mint(
     call: CommandContext,
     subject: Annotated[
-        str, typer.Argument(metavar="SUBJECT", help="Who it is for: `sub`, and the space it opens.")
+        str,
+        typer.Argument(metavar="SUBJECT", help="Subject: the `sub` claim, and the space that it can access."),
     ],
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            "--scope", metavar="SCOPE", help="Such as admin, memory:read or memory:write; may be repeated."
+            "--scope", metavar="SCOPE", help="Scope, such as admin, memory:read or memory:write; repeatable."
         ),
     ] = None,
     ttl: Annotated[
         timedelta | None,
-        typer.Option("--ttl", metavar="TIME", parser=read_ttl, help="How long it is valid; else 24h."),
+        typer.Option("--ttl", metavar="TIME", parser=read_ttl, help="Lifetime (default 24h)."),
     ] = None,
-    client: Annotated[
-        str | None, typer.Option("--client", metavar="NAME", help="The program that will use it.")
-    ] = None,
+    client: Annotated[str | None, typer.Option("--client", metavar="NAME", help="Client program.")] = None,
     full_name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="The person's or program's full name.")
+        str | None, typer.Option("--name", metavar="NAME", help="Full name of the person or program.")
     ] = None,
     tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="NAME", help="The tenant, if not the default one.")
+        str | None, typer.Option("--tenant", metavar="NAME", help="Tenant (default: the default tenant).")
     ] = None,
 ) -> None:
-    """Print a token that is valid for a while. It cannot be revoked; a key can.
+    """Create a token and print it. A token cannot be revoked; use a key for that.
 
-    MEMPLANE_JWT_SECRET_FILE or MEMPLANE_JWT_SECRET holds the secret it is signed with.
+    Set the signing secret in MEMPLANE_JWT_SECRET_FILE or MEMPLANE_JWT_SECRET.
     """
     claims = Claims(sub=subject, scopes=scope or None, client=client, name=full_name, tenant=tenant)
     ttl_s = TTL_DEFAULT_S if ttl is None else int(ttl.total_seconds())

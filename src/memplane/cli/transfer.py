@@ -1,4 +1,4 @@
-"""Moving an installation into another database."""
+"""Backup and migration of an installation."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -20,24 +20,22 @@ from memplane.transfer.move import MoveProgress, MoveReport
 app = typer.Typer()
 
 _PLAIN = {"MEMPLANE_EMBEDDING": "none", "MEMPLANE_LLM": "none"}
-"""Vectors are copied: nothing is embedded, and no model is asked."""
+"""Vectors are copied, so no model is needed."""
 _KEYS = frozenset({"MEMPLANE_KEY", "MEMPLANE_KEY_FILE"})
 _COMPARED = "Compared"
 _COMPARING = "Comparing"
 _ROWS_PER_LINE = 100_000
 _LINES_MAX = 100
 
-_From = Annotated[
-    str, typer.Argument(metavar="FROM", help="Where the memory is: a data directory, or postgresql://…")
-]
-_To = Annotated[str, typer.Argument(metavar="TO", help="Where it is to be; empty, or from an earlier run.")]
+_From = Annotated[str, typer.Argument(metavar="FROM", help="Source: a data directory, or postgresql://…")]
+_To = Annotated[str, typer.Argument(metavar="TO", help="Target: empty, or from an earlier run.")]
 
 
 @command(
     app,
     examples=[
         "memplane migrate ~/.memplane postgresql://memplane@db.example.org/memplane",
-        "memplane migrate postgresql://memplane@db.example.org/memplane ./data    # and back",
+        "memplane migrate postgresql://memplane@db.example.org/memplane ./data    # back to files",
         "memplane migrate --check ~/.memplane postgresql://memplane@db.example.org/memplane",
     ],
 )
@@ -45,26 +43,24 @@ def migrate(
     call: CommandContext,
     source: _From,
     target: _To,
-    check: Annotated[
-        bool, typer.Option("--check", help="Only compare every row, and write nothing.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare every row, and write nothing.")] = False,
 ) -> None:
-    """Move every space of every tenant, and all keys, into another database; nothing about them changes.
+    """Copy all spaces, tenants and keys to another data directory or database.
 
-    The source is only read, and may be in use. Cut off, or run again, it takes over what is missing. Exit code 3 if
-    something differs in the end, or came in after it was copied: then stop whoever writes to the source and run it again.
+    The source is only read and can be in use. Run it again to continue or to copy new data. Exit code 3 if the two
+    differ at the end, or if entries arrived during the copy: stop the writers and run it again.
     """
     _check_places(source, target)
     environment = {**call.wiring.environment, **_PLAIN}
     if is_url(target) and not check and _KEYS & environment.keys():
-        call.out.warn("Memplane does not encrypt what is in a database; see that its disks are encrypted")
+        call.out.warn("Memplane does not encrypt data in a database; encrypt the database's disks instead")
     with (
         _hint_on_interrupt(),
         _opened(call, source, environment) as here,
         _opened(call, target, environment) as there,
     ):
         if not here.holds_anything():
-            raise NothingToImport(f"there is nothing in {_display_place(source)} to move", field="from")
+            raise NothingToImport(f"{_display_place(source)} is empty", field="from")
         with _progress_bar(call, _COMPARING if check else "Moving") as progress:
             report = here.compare_with(there, progress) if check else here.move_to(there, progress)
     document = {
@@ -82,21 +78,21 @@ def migrate(
 @command(
     app,
     examples=[
-        "memplane backup /backups/memplane                     # again tomorrow: only what changed is written",
+        "memplane backup /backups/memplane                     # repeat daily; writes only changes",
         "memplane ledger verify --data /backups/memplane --space alice",
-        "memplane migrate /backups/memplane ~/.memplane        # restore; or use it as it is, with --data",
+        "memplane migrate /backups/memplane ~/.memplane        # restore; or use it directly with --data",
     ],
 )
 def backup(
     call: CommandContext,
     target: Annotated[
-        str, typer.Argument(metavar="TO", help="A directory of its own; empty, or with an earlier backup.")
+        str, typer.Argument(metavar="TO", help="Target directory: empty, or with an earlier backup.")
     ],
 ) -> None:
-    """Copy everything into another data directory while it is in use, and prove the copy by its chains.
+    """Copy everything to another data directory, while in use, and verify the copy.
 
-    Each space is copied as of one moment. What was forgotten since the last backup is taken out of it as well. Under
-    MEMPLANE_KEY, the copy is encrypted too.
+    Each space is copied as of one point in time. Data forgotten since the last backup is also removed from the backup.
+    With MEMPLANE_KEY, the copy is encrypted.
     """
     environment = {**call.wiring.environment, **_PLAIN}
     source = call.data or settings_from(environment).data
@@ -120,18 +116,20 @@ def backup(
 
 
 def _display_place(place: str) -> str:
-    """A place without what is secret about it."""
+    """Return the location without its password."""
     return Settings(data=place).place
 
 
 def _check_places(source: str, target: str) -> None:
     for name, place in (("from", source), ("to", target)):
         if not place:
-            raise InvalidRequest(f"{name.upper()} is empty; name a data directory or a database", field=name)
+            raise InvalidRequest(
+                f"{name.upper()} is empty; give a data directory or a database URL", field=name
+            )
     if not is_url(source) and not Path(source).expanduser().is_dir():
-        raise NothingToImport(f"there is no data directory {source}", field="from")
+        raise NothingToImport(f"data directory {source} does not exist", field="from")
     if _same(source, target):
-        raise InvalidRequest("FROM and TO are the same place; name another one to move to", field="to")
+        raise InvalidRequest("FROM and TO are the same; give a different target", field="to")
 
 
 def _same(source: str, target: str) -> bool:
@@ -142,7 +140,7 @@ def _same(source: str, target: str) -> bool:
 
 @contextmanager
 def _opened(call: CommandContext, place: str, environment: Mapping[str, str]) -> Iterator[Installation]:
-    if is_url(place):  # the key is that of files
+    if is_url(place):  # keys encrypt files only
         environment = {name: value for name, value in environment.items() if name not in _KEYS}
     plane = call.wiring.open(place, environment)
     try:
@@ -153,19 +151,17 @@ def _opened(call: CommandContext, place: str, environment: Mapping[str, str]) ->
 
 @contextmanager
 def _hint_on_interrupt() -> Iterator[None]:
-    """Whoever ends a long copy wonders what became of it."""
+    """On Ctrl-C, explain how to continue."""
     try:
         yield
     except KeyboardInterrupt:
-        sys.stderr.write(
-            "memplane: ended before it was done; the source is as it was, run it again to go on\n"
-        )
+        sys.stderr.write("memplane: interrupted; the source is unchanged, run it again to continue\n")
         raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager
 def _progress_bar(call: CommandContext, label: str) -> Iterator[Callable[[MoveProgress], None]]:
-    """A bar on a terminal; elsewhere a line now and then."""
+    """Show a progress bar on a terminal, and occasional lines elsewhere."""
     if sys.stderr.isatty():
         with call.out.progress(label) as advance:
             yield lambda progress: advance(progress.spaces_done, progress.spaces)
@@ -189,14 +185,13 @@ def _lines(report: MoveReport, target: str, *, done: str) -> Iterator[Renderable
     spaces = counted(report.spaces, "space", "spaces")
     if done == _COMPARED:
         word = ("Same", "green") if report.ok else ("Different", "red")
-        yield line(word, f": {spaces} compared, {report.verified:,} of them proved by their chain")
+        yield line(word, f": {spaces} compared, {report.verified:,} verified")
     else:
-        word = (done, "green") if report.ok else ("Not done", "red")
+        word = (done, "green") if report.ok else ("Incomplete", "red")
         yield line(
             word,
             f": {spaces} and the catalog, {report.rows:,} rows, to {target}; "
-            f"{report.added:,} written, {report.removed:,} taken out, {counted(report.verified, 'space', 'spaces')} proved by "
-            "chain and counts",
+            f"{report.added:,} written, {report.removed:,} removed, {counted(report.verified, 'space', 'spaces')} verified",
         )
     for table, count in report.different.items():
         yield line(f"  {table}: {counted(count, 'row differs', 'rows differ')}")
@@ -204,10 +199,8 @@ def _lines(report: MoveReport, target: str, *, done: str) -> Iterator[Renderable
         yield line(f"  {problem}")
     if report.to_wipe:
         yield line(
-            f"  what was forgotten meanwhile may still be in files of {counted(report.to_wipe, 'space', 'spaces')} there; "
-            "`memplane wipe` takes it out"
+            f"  files of {counted(report.to_wipe, 'space', 'spaces')} in the target may still contain forgotten data; "
+            "run `memplane wipe` there"
         )
     if report.behind:
-        yield line(
-            f"  something came into {', '.join(report.behind)} meanwhile; stop whoever writes and run it again"
-        )
+        yield line(f"  new entries arrived in {', '.join(report.behind)}; stop the writers and run it again")

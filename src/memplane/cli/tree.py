@@ -1,4 +1,4 @@
-"""A space as a tree of plain files: written out, and taken in."""
+"""Export a space to plain files, and import them."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -17,7 +17,7 @@ from memplane.terminal.exits import FOUND_WRONG
 from memplane.terminal.output import line, pairs
 
 app = typer.Typer()
-tree = typer.Typer(help="A space as plain files that people and other programs edit.", no_args_is_help=True)
+tree = typer.Typer(help="Export a space to plain files, and import edited files.", no_args_is_help=True)
 app.add_typer(tree, name="tree")
 
 _LISTED_MAX = 10
@@ -26,8 +26,8 @@ _ENDS_MAX = 2
 Ends = Annotated[
     list[str],
     typer.Argument(
-        metavar="[SPACE] PLACE",
-        help="Whose memory, else --space; and a directory, or a URL: file://, az://, s3://, gs://.",
+        metavar="[SPACE] LOCATION",
+        help="Space (default: --space), and a directory or URL: file://, az://, s3://, gs://.",
     ),
 ]
 Directory = Annotated[
@@ -35,7 +35,7 @@ Directory = Annotated[
     typer.Option(
         "--prefix",
         metavar="FOLDER",
-        help=f"The folder of memories: {BEHAVIORAL} or {CLAUDE}.",
+        help=f"Folder of memory files: {BEHAVIORAL} or {CLAUDE}.",
         autocompletion=lambda: list(PREFIXES),
     ),
 ]
@@ -54,10 +54,12 @@ def export(
     prefix: Directory = BEHAVIORAL,
     ledger: Annotated[
         bool,
-        typer.Option("--ledger/--no-ledger", help="With the ledger, from which all of it can be restored."),
+        typer.Option(
+            "--ledger/--no-ledger", help="Include the ledger, from which the space can be restored exactly."
+        ),
     ] = True,
 ) -> None:
-    """Write a space as files. What was edited there and not imported yet is left alone: exit code 3."""
+    """Export a space to files. Edited files that were not imported yet are kept, with exit code 3."""
     store = _opened(call, ends)
     report = write_tree(call.existing_space(), store, prefix=prefix, ledger=ledger)
     call.out.answer(report, *_exported(report))
@@ -79,11 +81,13 @@ def import_(
     ends: Ends,
     prefix: Directory = BEHAVIORAL,
     forget_missing: Annotated[
-        bool, typer.Option("--forget-missing", help="Forget memories and files whose file was removed.")
+        bool, typer.Option("--forget-missing", help="Forget memories whose files were removed.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change, without changing it.")
+    ] = False,
 ) -> None:
-    """Take files in, the ledger among them first. Exit code 3 if something was rejected."""
+    """Import files, the ledger first. Exit code 3 if a file was rejected."""
     store = _opened(call, ends)
     require_something(store)
     report = read_tree(
@@ -99,9 +103,9 @@ def import_(
 
 
 def _opened(call: CommandContext, ends: list[str]) -> ObjectStore:
-    """The place; the space is named before it, or by the option that every command has."""
+    """Open the location, and set the space if an argument names it."""
     if len(ends) > _ENDS_MAX:
-        raise InvalidRequest(f"give a space and a place, not {len(ends)} arguments: [SPACE] PLACE")
+        raise InvalidRequest(f"expected [SPACE] LOCATION, not {len(ends)} arguments")
     call.name_space(ends[0] if len(ends) == _ENDS_MAX else None)
     return open_store(ends[-1], call.wiring.environment)
 
@@ -110,7 +114,7 @@ def _exported(report: WriteReport) -> Iterator[RenderableType]:
     yield pairs(
         [
             ("written", len(report.written)),
-            ("as it was", len(report.unchanged)),
+            ("unchanged", len(report.unchanged)),
             ("removed", len(report.removed)),
         ]
     )
@@ -121,14 +125,14 @@ def _imported(report: TreeReport, *, dry_run: bool) -> Iterator[RenderableType]:
     yield pairs(
         [
             ("entries to add" if dry_run else "entries added", report.entries),
-            ("files taken", len(report.taken)),
-            ("as it was", len(report.unchanged)),
-            ("forgotten here", len(report.forgotten)),
+            ("files imported", len(report.taken)),
+            ("unchanged", len(report.unchanged)),
+            ("forgotten", len(report.forgotten)),
             ("missing", len(report.missing)),
-            ("not ours", len(report.left)),
+            ("ignored", len(report.left)),
         ]
     )
-    yield from _listed("taken", tuple((path, "") for path in report.taken))
+    yield from _listed("imported", tuple((path, "") for path in report.taken))
     yield from _listed("conflict", report.conflicts)
     yield from _listed("missing", tuple((path, "") for path in report.missing))
     yield from _listed("rejected", report.rejected)

@@ -1,4 +1,4 @@
-"""Workers: processes that enrich what comes into a database, and how their work stands."""
+"""Worker processes that enrich a database, and their status."""
 
 import signal
 import sys
@@ -25,14 +25,14 @@ from memplane.types import TENANT_DEFAULT
 from memplane.worker.cluster import SILENT
 
 app = typer.Typer()
-worker = typer.Typer(help="Enrich what comes into a database; see how the work stands.")
+worker = typer.Typer(help="Run workers for a PostgreSQL database, and show their status.")
 app.add_typer(worker, name="worker")
 
 _DEAD_LISTED_MAX = 1_000
 
 
 class WorkerView(msgspec.Struct, kw_only=True):
-    """One of the processes that work."""
+    """A worker process."""
 
     holder: str
     began_at: datetime
@@ -45,7 +45,7 @@ class WorkerView(msgspec.Struct, kw_only=True):
 
 
 class DeadSpaceView(msgspec.Struct, kw_only=True):
-    """A space that waits for a person."""
+    """A space that failed too often."""
 
     tenant: str
     space: str
@@ -64,15 +64,15 @@ class DeadSpaceView(msgspec.Struct, kw_only=True):
     ],
 )
 def run(call: CommandContext) -> None:
-    """Enrich what comes into a database, beside any number of others, until SIGTERM or Ctrl-C."""
+    """Run a worker for a PostgreSQL database, until SIGTERM or Ctrl-C. You can run any number of them."""
     settings = settings_from(call.wiring.environment)
-    from memplane.server.logs import set_up_logs, set_up_memory_log  # brings the server's libraries
+    from memplane.server.logs import set_up_logs, set_up_memory_log  # imports the server's libraries
 
     with _ending() as ended:
         work = work_of(call)
         with suppress(
             StorageUnreachable, StorageBusy
-        ):  # it is waited for; what will not mend itself is said at once
+        ):  # a worker waits for these; other errors end the command at once
             work.backlog()
         set_up_logs(settings.log_level)
         set_up_memory_log(settings.memory_log)
@@ -83,7 +83,7 @@ def run(call: CommandContext) -> None:
             holder = _holder(plane)
             call.out.answer(
                 {"worker": holder, "data": call.place},
-                line("A worker of ", (call.place, "bold"), f", known to the others as {holder}"),
+                line("Worker ", (holder, "bold"), f" is running on {call.place}"),
             )
             sys.stdout.flush()
             ended.wait()
@@ -91,7 +91,7 @@ def run(call: CommandContext) -> None:
 
 @command(worker, examples=["memplane worker status", "memplane worker status --json"])
 def status(call: CommandContext) -> None:
-    """What waits, since when, and who works."""
+    """Show pending work and running workers."""
     work = work_of(call)
     backlog, done = work.backlog(), work.worked()
     workers = [_worker_view(colleague) for colleague in work.colleagues(silent=SILENT)]
@@ -99,17 +99,24 @@ def status(call: CommandContext) -> None:
     call.out.answer({**figures, "workers": workers}, pairs(figures.items()))
     if workers:
         rows = [
-            (it.holder, "ended" if it.ended else "works", when(it.seen_at), it.taken, it.steps, it.failures)
+            (
+                it.holder,
+                "stopped" if it.ended else "running",
+                when(it.seen_at),
+                it.taken,
+                it.steps,
+                it.failures,
+            )
             for it in workers
         ]
-        call.out.tell(table("worker", "", "seen", "taken", "steps", "failures", rows=rows))
+        call.out.tell(table("worker", "status", "seen", "taken", "steps", "failures", rows=rows))
     else:
-        call.out.note("Nobody works; start one with `memplane worker`.")
+        call.out.note("No workers; start one with `memplane worker`.")
 
 
 @command(worker, examples=["memplane worker dead", "memplane worker dead --json"])
 def dead(call: CommandContext) -> None:
-    """Spaces that failed too often and wait for you: mend what the code says, then `memplane worker retry`."""
+    """List spaces that failed too often. Fix the cause, then run `memplane worker retry`."""
     found = [
         DeadSpaceView(
             tenant=it.tenant,
@@ -122,9 +129,7 @@ def dead(call: CommandContext) -> None:
     ]
     rows = [(it.tenant, it.space, it.error, it.attempts, when(it.since)) for it in found]
     shown = (
-        table("tenant", "space", "error", "attempts", "since", rows=rows)
-        if rows
-        else line("Nothing is dead.")
+        table("tenant", "space", "error", "attempts", "since", rows=rows) if rows else line("No dead spaces.")
     )
     call.out.answer({"dead": found}, shown)
 
@@ -132,38 +137,40 @@ def dead(call: CommandContext) -> None:
 @command(worker, examples=["memplane worker retry --space alice", "memplane worker retry --all"])
 def retry(
     call: CommandContext,
-    tenant: Annotated[str, typer.Option("--tenant", metavar="NAME", help="Whose space.")] = TENANT_DEFAULT,
-    everything: Annotated[bool, typer.Option("--all", help="Every space that does not get on.")] = False,
+    tenant: Annotated[
+        str, typer.Option("--tenant", metavar="NAME", help="Tenant of the space.")
+    ] = TENANT_DEFAULT,
+    everything: Annotated[bool, typer.Option("--all", help="Retry every failing or dead space.")] = False,
 ) -> None:
-    """Try a space again that is dead, or waits after a failure."""
+    """Retry a failing or dead space now."""
     owner = call.space_given
     if everything == (owner is not None):
-        raise InvalidRequest("say which space with --space NAME, or --all")
+        raise InvalidRequest("give --space NAME or --all")
     work = work_of(call)
     retried = work.retry() if owner is None else work.retry(tenant, owner)
     if owner is not None and not retried and not call.plane.has_space(owner, tenant=tenant):
         raise SpaceMissing(f"no space {owner!r} of the tenant {tenant!r} in {call.place}", field="space")
     work.ring()
-    call.out.answer({"retried": retried}, line(f"{counted(retried, 'space is', 'spaces are')} tried again"))
+    call.out.answer({"retried": retried}, line(f"Retrying {counted(retried, 'space', 'spaces')}"))
     if not retried:
-        call.out.note("None is dead or waits after a failure; see `memplane worker status`.")
+        call.out.note("No failing or dead space; see `memplane worker status`.")
 
 
 @command(worker, examples=["memplane worker index", "memplane worker index --json"])
 def index(call: CommandContext) -> None:
-    """Give spaces that have grown large an index of their vectors. Workers do this themselves, every hour."""
+    """Build vector indexes for large spaces. Workers do this every hour."""
     work_of(call)
     done = call.plane.index_large_spaces()
-    call.out.answer({"indexed": done}, line(f"{counted(done, 'space', 'spaces')} got an index of vectors."))
+    call.out.answer({"indexed": done}, line(f"Indexed {counted(done, 'space', 'spaces')}."))
 
 
 def work_of(call: CommandContext) -> Work:
-    """The work that machines share; a data directory has none."""
+    """Return the shared work queue; raise for a data directory, which has none."""
     work = call.plane.work
     if work is None:
         raise SettingsInvalid(
-            f"{call.place} is a data directory, which the process that serves it enriches: run `memplane serve`, or "
-            "`memplane enrich` once. Workers are for a database: --data postgresql://…"
+            f"workers need a PostgreSQL database (--data postgresql://…), and {call.place} is a data directory; "
+            "use `memplane serve` or `memplane enrich`"
         )
     return work
 
@@ -197,7 +204,7 @@ def _holder(plane: Memplane) -> str:
 
 @contextmanager
 def _ending() -> Iterator[threading.Event]:
-    """SIGTERM and Ctrl-C from the first moment on: the step at hand is finished, and the space given back."""
+    """Set an event on SIGTERM and Ctrl-C, so that the worker finishes its step and releases its space."""
     ended = threading.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in numbers}

@@ -1,4 +1,4 @@
-"""One call of a command: what it was given besides its own arguments, and the space it works on."""
+"""The context of one command: shared options, output, and the space it works on."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -25,7 +25,7 @@ _SPACES_NAMED_MAX = 10
 
 
 class Installation(Protocol):
-    """What the CLI asks of an installation; `memplane.main.Memplane` is one."""
+    """What the CLI needs of an installation; `memplane.main.Memplane` implements it."""
 
     settings: Settings
     work: Work | None
@@ -55,22 +55,22 @@ class Installation(Protocol):
 
 
 class Wiring(msgspec.Struct, frozen=True, kw_only=True):
-    """What the program's start gives the CLI, which itself knows no storage and reads no environment."""
+    """Dependencies of the CLI, which itself opens no storage and reads no environment."""
 
     open: Callable[[str | None, Mapping[str, str]], Installation]
-    """A data directory (None: the default one) and an environment make a plane."""
+    """Open an installation from a data directory (None: the default) and an environment."""
     environment: Mapping[str, str]
     actor: str = ""
     open_served: Callable[[str | None, Mapping[str, str], Listener], Memplane] | None = None
-    """As `open`, for a server: enriches in the background, and tells the listener what happens."""
+    """Like `open`, for a server: enriches in the background and reports events to the listener."""
 
 
 Run = Callable[[Wiring, Sequence[str]], int]
-"""How a command runs another command line; answers its exit code."""
+"""Runs another command line and returns its exit code."""
 
 
 class CommandContext:
-    """Opens the plane when it is first needed; whoever made the call closes it."""
+    """One command's context. Opens the installation on first use; the caller must call `close`."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class CommandContext:
         self._space = _non_empty(space, "--space")
 
     def use(self, defaults: Mapping[str, str]) -> None:
-        """Environment variables for what is not set, before the plane is opened."""
+        """Set defaults for unset environment variables; call this before the plane is opened."""
         self._defaults = defaults
 
     @cached_property
@@ -98,17 +98,17 @@ class CommandContext:
 
     @property
     def data(self) -> str | None:
-        """What `--data` said."""
+        """The value of `--data`."""
         return self._data
 
     @property
     def directory(self) -> Path:
-        """Where this machine's own files are."""
+        """The directory of this machine's own files."""
         return self.plane.settings.folder
 
     @property
     def place(self) -> str:
-        """Where memory lives, to be shown."""
+        """The data directory or database URL, without its password."""
         settings = self.plane.settings
         return settings.place if is_url(settings.data) else str(settings.folder)
 
@@ -118,15 +118,15 @@ class CommandContext:
 
     @property
     def space_given(self) -> str | None:
-        """What `--space` said before the command's name, if it said anything."""
+        """The value of `--space`, if given."""
         return self._space
 
     def name_space(self, name: str | None) -> None:
-        """The space, where the command takes it as an argument too."""
+        """Set the space from an argument; it must not contradict `--space`."""
         if name is None:
             return
         if self._space is not None and self._space != name:
-            raise InvalidRequest(f"two spaces are named, {name!r} and {self._space!r}; leave one out")
+            raise InvalidRequest(f"conflicting spaces {name!r} and {self._space!r}; give only one")
         self._space = _non_empty(name, "SPACE")
 
     @property
@@ -134,11 +134,11 @@ class CommandContext:
         return self._space or self.wiring.environment.get("MEMPLANE_SPACE") or SPACE_DEFAULT
 
     def space(self) -> Space:
-        """The space to write into; it comes into being with its first use."""
+        """The space to write to; the first write creates it."""
         return self.plane.space(self.space_name, caller=Caller(self.wiring.actor, "cli"))
 
     def existing_space(self) -> Space:
-        """The space to read: looking at one that is not there must not create it."""
+        """The space to read; raises instead of creating a missing one."""
         names = list(self.plane.spaces())
         if self.space_name not in names:
             raise SpaceMissing(
@@ -154,7 +154,7 @@ class CommandContext:
 
 
 def _non_empty(value: str | None, option: str) -> str | None:
-    """An empty option is a forgotten variable in a script, never the current directory or the default."""
+    """Reject an empty option: in a script it is an unset variable, not a request for the default."""
     if value == "":
         raise InvalidRequest(f"{option} is empty; give a name or leave the option out")
     return value
@@ -162,6 +162,6 @@ def _non_empty(value: str | None, option: str) -> str | None:
 
 def _existing(names: list[str]) -> str:
     if not names:
-        return "there is none yet"
+        return "there are no spaces yet"
     more = f" and {len(names) - _SPACES_NAMED_MAX} more" if len(names) > _SPACES_NAMED_MAX else ""
-    return f"spaces there: {', '.join(names[:_SPACES_NAMED_MAX])}{more}"
+    return f"existing spaces: {', '.join(names[:_SPACES_NAMED_MAX])}{more}"

@@ -1,4 +1,4 @@
-"""What every command has in common: shared options, examples in its help, and one way to end."""
+"""How commands are registered: shared options, examples in help, and error handling."""
 
 import inspect
 import os
@@ -30,8 +30,8 @@ def command(
 ) -> Callable[[Command[P]], Command[P]]:
     """Register a function `(call, …its own Typer parameters…)` as a command.
 
-    `--data`, `--space` and `--json` are added to its options, so that they may stand before or after its name; a command
-    for which one of them means more has a parameter of that name itself.
+    `--data`, `--space` and `--json` are added to its options, so that they work before or after its name. A
+    command that gives one of them another meaning declares a parameter of that name.
     """
 
     def register(function: Command[P]) -> Command[P]:
@@ -43,7 +43,7 @@ def command(
 
 
 def default(app: typer.Typer, *, examples: Sequence[str]) -> Callable[[Command[P]], Command[P]]:
-    """As `command`, for what a group does when none of its commands is named."""
+    """Like `command`, for the action of a group without a subcommand."""
 
     def register(function: Command[P]) -> Command[P]:
         work = cast("Callable[..., None]", function)
@@ -54,7 +54,7 @@ def default(app: typer.Typer, *, examples: Sequence[str]) -> Callable[[Command[P
 
 
 def _invoked(work: Callable[..., None]) -> Callable[..., None]:
-    """The function as Typer calls it."""
+    """Wrap the function as Typer calls it."""
 
     own = inspect.signature(work).parameters
 
@@ -62,7 +62,7 @@ def _invoked(work: Callable[..., None]) -> Callable[..., None]:
         after = {option: None if option in own else given.pop(option) for option in _SHARED}
         if context.invoked_subcommand is not None:
             if any(after.values()):
-                raise typer.BadParameter(f"give options after `{context.invoked_subcommand}`")
+                raise typer.BadParameter(f"put options after `{context.invoked_subcommand}`")
             return
 
         def checked(call: CommandContext) -> None:
@@ -81,14 +81,14 @@ def epilog(examples: Sequence[str]) -> str:
 
 
 def end_quietly(error: OSError) -> int:
-    """The exit code after stdout could not be written, which then must not be tried again when Python ends."""
+    """Return the exit code after a failed write to stdout, and keep Python from writing again at exit."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE if isinstance(error, BrokenPipeError) else MENDABLE
 
 
 def _check_utf8(given: dict[str, Any]) -> None:
-    """Decoding is the door's business: Python marks bytes of an argument that are not UTF-8 with lone surrogates."""
+    """Reject arguments that are not UTF-8; Python decodes such bytes to lone surrogates."""
     for name, value in given.items():
         for text in value if isinstance(value, list) else [value]:
             if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
@@ -97,7 +97,7 @@ def _check_utf8(given: dict[str, Any]) -> None:
 
 
 def _signature(function: Callable[..., None]) -> inspect.Signature:
-    """The function's own parameters after the first, between the context and the shared options."""
+    """Build a signature of the context, the function's own parameters and the shared options."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = [
@@ -110,7 +110,7 @@ def _signature(function: Callable[..., None]) -> inspect.Signature:
 
 
 def _run(context: typer.Context, after: dict[str, Any], work: Callable[[CommandContext], None]) -> None:
-    """Run a command; what goes wrong on purpose becomes its exit code, anything else is a bug and goes on."""
+    """Run a command and turn Memplane's errors into exit codes; other exceptions are bugs and propagate."""
     wiring = context.find_object(Wiring)
     assert wiring is not None
     before = context.find_root().params
@@ -134,5 +134,5 @@ def _run(context: typer.Context, after: dict[str, Any], work: Callable[[CommandC
     except BrokenPipeError as exc:
         raise typer.Exit(end_quietly(exc)) from exc
     except OSError as exc:
-        report("output", f"the answer cannot be written: {exc}", json=json)
+        report("output", f"cannot write the output: {exc}", json=json)
         raise typer.Exit(end_quietly(exc)) from exc

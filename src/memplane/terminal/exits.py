@@ -23,13 +23,13 @@ settings."""
 
 
 class SpaceMissing(InvalidRequest):
-    """A command that only reads was pointed at a space that is not there."""
+    """A read-only command was given a space that does not exist."""
 
     code = "not_found"
 
 
 class NothingToImport(InvalidRequest):
-    """A command that takes something in was pointed at a place where nothing is."""
+    """An import command was given an empty location."""
 
     code = "not_found"
 
@@ -40,7 +40,7 @@ def exit_code(error: MemplaneError) -> int:
 
 
 def report(code: str, message: str, *, json: bool) -> None:
-    """One line for people and, where JSON was asked for, one line for programs; nothing on stdout."""
+    """Print an error to stderr: one line for people and, with --json, one JSON line for programs."""
     sys.stderr.write(f"memplane: {one_line(message)}\n")
     if json:
         document = msgspec.json.encode({"error": {"code": code, "message": encodable(message)}})

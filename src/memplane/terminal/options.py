@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are read."""
+"""Options shared by several commands, and parsers for their values."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ _DIGEST = re.compile(r"([1-9]\d{0,17}):([0-9a-fA-F]{64})")
 
 
 def complete_space(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of spaces for the shell; a data directory with trouble offers none."""
+    """Return space names for shell completion, or none if the data cannot be opened."""
     wiring = context.find_object(Wiring)
     data = context.params.get("data") or context.find_root().params.get("data")
     if wiring is None:
@@ -48,17 +48,17 @@ def complete_scope(incomplete: str) -> list[str]:
 
 
 def read_ttl(value: str) -> timedelta:
-    """`12h`, `30d`, `2w`: a whole number and a unit."""
+    """Parse a duration: a whole number and a unit, such as `12h`, `30d` or `2w`."""
     found = _TTL.fullmatch(value.strip())
     if found is None:
         raise typer.BadParameter(
-            f"{value!r} is not a length of time; give a number and s, m, h, d or w, such as 30d"
+            f"{value!r} is not a duration; give a number and s, m, h, d or w, such as 30d"
         )
     return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
 
 
 def read_expected(values: list[str]) -> dict[int, str]:
-    """`SEQ:DIGEST`, as `ledger verify` prints it."""
+    """Parse `SEQ:DIGEST`, as `ledger verify` prints it."""
     expected: dict[int, str] = {}
     for value in values:
         found = _DIGEST.fullmatch(value.strip())
@@ -80,18 +80,16 @@ def read_metadata(value: str | None) -> Mapping[str, Any] | None:
 
 
 def read_content(call: CommandContext, given: str) -> str:
-    """What was given as an argument, or all of stdin for `-` without its last line end."""
+    """Return the argument, or for `-` all of stdin without its last line ending."""
     if given != "-":
         return given
     if sys.stdin.isatty():
-        call.out.note("Type the content; end with Ctrl-D on a line of its own.")
+        call.out.note("Type the content, then press Ctrl-D on a new line.")
     bytes_max = call.plane.settings.entry_bytes_max
     raw = sys.stdin.buffer.read(bytes_max + 2)
     raw = raw.removesuffix(b"\n").removesuffix(b"\r")
     if len(raw) > bytes_max:
-        raise InvalidRequest(
-            f"stdin holds more than {bytes_max:,} bytes, which do not fit into one entry; split it"
-        )
+        raise InvalidRequest(f"stdin exceeds the limit of {bytes_max:,} bytes per entry; split it")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -105,13 +103,13 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="DIR|URL",
-        help="Where memory lives: a directory, or postgresql://…; else MEMPLANE_DATA, else ~/.memplane.",
+        help="Data directory or postgresql://… URL (default: MEMPLANE_DATA, then ~/.memplane).",
         rich_help_panel=COMMON,
     ),
 ]
 SpaceArgument = Annotated[
     str | None,
-    typer.Argument(metavar="[SPACE]", help="Whose memory; else --space.", autocompletion=complete_space),
+    typer.Argument(metavar="[SPACE]", help="Space (default: --space).", autocompletion=complete_space),
 ]
 SpaceName = Annotated[
     str | None,
@@ -119,29 +117,27 @@ SpaceName = Annotated[
         "--space",
         "-s",
         metavar="NAME",
-        help="Whose memory; else MEMPLANE_SPACE, else 'default'.",
+        help="Space (default: MEMPLANE_SPACE, then 'default').",
         autocompletion=complete_space,
         rich_help_panel=COMMON,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON document.", rich_help_panel=COMMON)]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=COMMON)]
 
 Conversation = Annotated[
-    str | None, typer.Option("--conversation", "-c", metavar="NAME", help="The conversation it belongs to.")
+    str | None, typer.Option("--conversation", "-c", metavar="NAME", help="Conversation.")
 ]
-Project = Annotated[
-    str | None, typer.Option("--project", "-p", metavar="NAME", help="The project it belongs to.")
-]
+Project = Annotated[str | None, typer.Option("--project", "-p", metavar="NAME", help="Project.")]
 LISTED_DEFAULT = 100
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")]
-Offset = Annotated[int, typer.Option("--offset", min=0, metavar="N", help="Leave out so many at the start.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="A tag; may be repeated.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")]
+Offset = Annotated[int, typer.Option("--offset", min=0, metavar="N", help="Skip this many results.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", metavar="TAG", help="Tag; repeatable.")]
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="DATE", help="From this moment on (ISO 8601, UTC unless it says)."),
+    typer.Option("--since", metavar="DATE", help="Start time, inclusive (ISO 8601; default zone: UTC)."),
 ]
 Until = Annotated[
     str | None,
-    typer.Option("--until", metavar="DATE", help="Before this moment (ISO 8601, UTC unless it says)."),
+    typer.Option("--until", metavar="DATE", help="End time, exclusive (ISO 8601; default zone: UTC)."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

@@ -1,6 +1,6 @@
-"""Where answers go. Stdout holds results and nothing else; stderr holds notes, and progress on a terminal.
+"""Command output. Stdout gets only results; stderr gets notes, and progress on a terminal.
 
-Content is data: it reaches a terminal as `Text`, without markup and without characters that steer it.
+Content is untrusted: it reaches a terminal as `Text`, without markup and control characters.
 """
 
 import os
@@ -29,7 +29,7 @@ CELL_CHARS_MAX = 400
 
 _PIPE_COLUMNS = 160
 
-# JSON escapes C0 controls itself. These steer a terminal or a reader's eye as well, and stand only inside strings.
+# JSON escapes C0 controls itself. These also affect a terminal or the reading direction, and occur only inside strings.
 _STEERING = re.compile("[\\x7f-\\x9f\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 
 
@@ -43,49 +43,49 @@ class Output:
         self._stderr = _Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def answer(self, document: Any, *shown: RenderableType) -> None:
-        """The result: one JSON document, or what a person reads."""
+        """Print the result: one JSON document, or text for people."""
         if self.json:
             write_json(document)
         self.tell(*shown)
 
     def tell(self, *shown: RenderableType) -> None:
-        """A part of the result for people; where JSON was asked for, `answer` gives all of it at once."""
+        """Print a part of the result for people; with --json, `answer` prints everything at once."""
         if self.json:
             return
         if any(isinstance(part, Table) and not part.row_count for part in shown):
-            self.note("Nothing to show.")
+            self.note("No results.")
             return
         _print(self._stdout, shown)
 
     def answer_text(self, document: Any, text: str) -> None:
-        """The result is text itself, line for line, so that it can go into a file or a prompt."""
+        """Print a result that is text itself, unchanged, for a file or a prompt."""
         if self.json:
             write_json(document)
         elif text:
             sys.stdout.write(printable(text) + "\n")
 
     def note(self, text: str) -> None:
-        """Something helpful, for a person at a terminal only."""
+        """Print a hint, on a terminal only."""
         if sys.stderr.isatty():
             self._stderr.print(Text(one_line(text), style="dim"), soft_wrap=True)
 
     def show(self, *parts: RenderableType) -> None:
-        """What a person must see before answering a question."""
+        """Print what a person needs to see before a question."""
         _print(self._stderr, parts)
 
     def warn(self, text: str) -> None:
-        """The result is less than it seems: said to people and scripts alike."""
+        """Print a warning, for people and scripts."""
         sys.stderr.write(f"memplane: {one_line(text)}\n")
 
     def confirm(self, question: str) -> bool:
-        """Ask on the terminal; anything but a clear yes is a no."""
+        """Ask on the terminal; only y and yes confirm."""
         sys.stderr.write(f"{one_line(question)} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Advance]:
-        """A bar on stderr while the block runs; call what it gives with (done, total or None)."""
+        """Show a progress bar on stderr while the block runs; yields a function of (done, total or None)."""
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -105,7 +105,7 @@ class Output:
 
 
 class _Console(Console):
-    """Rich would end the process itself when a reader goes away; how we end is the door's business."""
+    """A console that raises on a closed pipe, where Rich would exit the process."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -113,7 +113,7 @@ class _Console(Console):
 
 def _print(console: Console, parts: Iterable[RenderableType]) -> None:
     for part in parts:
-        # Only tables know how to break: a line of text stays whole, so that ids can be copied.
+        # Only tables wrap. A line of text is not broken, so that ids can be copied.
         console.print(part, soft_wrap=isinstance(part, Text))
 
 
@@ -123,13 +123,13 @@ def write_json(document: Any) -> None:
 
 
 def write_line(line: bytes) -> None:
-    """Bytes exactly as they are, whatever the terminal's encoding."""
+    """Write bytes unchanged, whatever the terminal's encoding."""
     sys.stdout.flush()
     sys.stdout.buffer.write(line + b"\n")
 
 
 def cell(value: object, *, style: str = "", chars_max: int = CELL_CHARS_MAX) -> Text:
-    """Content on one line, cut where it would drown the rest."""
+    """Format content on one line, truncated to `chars_max`."""
     text = str(value)
     shown = one_line(text[:chars_max])
     return Text(shown + "…" if len(text) > chars_max else shown, style=style)
@@ -145,7 +145,7 @@ def table(*headers: str, rows: Iterable[Iterable[object]]) -> Table:
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> Table:
-    """Names and values, one pair a line."""
+    """Format names and values, one pair per line."""
     made = Table.grid(padding=(0, 2))
     made.add_column(style="bold")
     made.add_column(overflow="fold")
@@ -155,7 +155,7 @@ def pairs(rows: Iterable[tuple[str, object]]) -> Table:
 
 
 def line(*parts: str | tuple[str, str]) -> Text:
-    """One line out of plain parts and (part, style) pairs."""
+    """Join plain parts and (part, style) pairs to one line."""
     return Text.assemble(
         *(one_line(part) if isinstance(part, str) else (one_line(part[0]), part[1]) for part in parts)
     )
@@ -166,19 +166,19 @@ def counted(number: int, one: str, many: str) -> str:
 
 
 def path_text(path: Path | str) -> str:
-    """A path as JSON can hold it; file names need not be UTF-8."""
+    """Return a path as text for JSON; file names need not be UTF-8."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
 def when(moment: datetime | None) -> str:
-    """`2026-11-15 08:30Z`: UTC, to the minute."""
+    """Format a time in UTC, to the minute: `2026-11-15 08:30Z`."""
     return "" if moment is None else moment.isoformat(sep=" ", timespec="minutes").replace("+00:00", "Z")
 
 
 def feedback_text(memory: Memory) -> str:
-    """What agents made of a memory: `feedback +0.08 on 0.50 (chosen 1, passed over 0)`."""
+    """Format the feedback on a memory: `feedback +0.08 on 0.50 (used 1, not used 0)`."""
     base = memory.importance if memory.importance_base is None else memory.importance_base
     return (
         f"feedback {memory.importance - base:+.2f} on {base:.2f} "
-        f"(chosen {memory.chosen:,}, passed over {memory.passed_over:,})"
+        f"(used {memory.chosen:,}, not used {memory.passed_over:,})"
     )

@@ -1,4 +1,4 @@
-"""Serving Carapace's `ipc` client."""
+"""Serve Carapace's `ipc` client."""
 
 import signal
 import sys
@@ -39,32 +39,32 @@ def ipc(
     socket: Annotated[
         str | None,
         typer.Option(
-            "--socket", metavar="ADDRESS", help="Where to listen: ipc://FILE or tcp://127.0.0.1:PORT."
+            "--socket", metavar="ADDRESS", help="Address to listen on: ipc://FILE or tcp://127.0.0.1:PORT."
         ),
     ] = None,
     group: Annotated[
         str,
-        typer.Option(
-            "--group", metavar="NAME", help="The group of connections that --identity does not name."
-        ),
+        typer.Option("--group", metavar="NAME", help="Group of connections without an --identity."),
     ] = GROUP_DEFAULT,
     identity: Annotated[
         list[str] | None,
-        typer.Option("--identity", metavar="ID=GROUP", help="The group of one connection; may be repeated."),
+        typer.Option("--identity", metavar="ID=GROUP", help="Group of one connection; repeatable."),
     ] = None,
     known_only: Annotated[
-        bool, typer.Option("--known-only", help="Turn away connections that --identity does not name.")
+        bool, typer.Option("--known-only", help="Reject connections without an --identity.")
     ] = False,
     errors_in_result: Annotated[
         bool,
         typer.Option(
-            "--errors-in-result", help="Tell refusals as Carapace's host does: as results, exit code 0."
+            "--errors-in-result", help="Return errors like Carapace's host: as results, with exit code 0."
         ),
     ] = False,
     audit: Annotated[
         Path | None,
         typer.Option(
-            "--audit", metavar="DIR", help="Where to note every request; else audit in the data directory."
+            "--audit",
+            metavar="DIR",
+            help="Directory of the request log (default: audit in the data directory).",
         ),
     ] = None,
     write_plugin: Annotated[
@@ -72,11 +72,11 @@ def ipc(
         typer.Option(
             "--write-plugin",
             metavar="DIR",
-            help="Write the plugin's manifest and skill there instead of serving.",
+            help="Write the plugin's manifest and skill to this directory and exit.",
         ),
     ] = None,
 ) -> None:
-    """Serve the memory tools to Carapace's `ipc` client until it is told to stop (SIGTERM, Ctrl-C)."""
+    """Serve the memory tools to Carapace's `ipc` client, until SIGTERM or Ctrl-C."""
     if write_plugin is not None:
         written = _write(write_plugin)
         call.out.answer(
@@ -84,7 +84,7 @@ def ipc(
         )
         return
     if socket is None:
-        raise typer.BadParameter("give --socket, or --write-plugin")
+        raise typer.BadParameter("give --socket or --write-plugin")
     groups = Groups(_identities(identity or []), default=None if known_only else group)
     plane = call.plane
     pipeline = Pipeline(
@@ -112,7 +112,7 @@ def _write(folder: Path) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(PLUGIN.joinpath(*name.split("/")).read_bytes())
         except OSError as exc:
-            raise InvalidRequest(f"{path} cannot be written: {exc.strerror}") from exc
+            raise InvalidRequest(f"cannot write {path}: {exc.strerror}") from exc
         written.append(path)
     return written
 
@@ -122,7 +122,7 @@ def _identities(given: list[str]) -> dict[bytes, str]:
     for text in given:
         name, group = read_identity(text)
         if found.setdefault(name, group) != group:
-            raise InvalidRequest(f"--identity {text}: this identity is in group {found[name]!r} already")
+            raise InvalidRequest(f"--identity {text}: this identity is already in group {found[name]!r}")
     return found
 
 

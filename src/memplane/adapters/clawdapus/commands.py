@@ -1,4 +1,4 @@
-"""The operator's commands for a Clawdapus pod."""
+"""Commands for a Clawdapus pod."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,36 +9,36 @@ from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 
 app = typer.Typer()
-memory = typer.Typer(help="Replay to a pod's memory service, or make it forget.", no_args_is_help=True)
+memory = typer.Typer(help="Backfill a pod's memory service, or forget entries in it.", no_args_is_help=True)
 app.add_typer(memory, name="memory")
 
 PodFile = Annotated[
     Path,
-    typer.Option("--file", "-f", metavar="FILE", help="The pod's claw-pod.yml; all else is beside it."),
+    typer.Option("--file", "-f", metavar="FILE", help="The pod's claw-pod.yml, in the pod's directory."),
 ]
 MemoryService = Annotated[
-    str, typer.Argument(metavar="SERVICE", help="The memory service, as the pod names it.")
+    str, typer.Argument(metavar="SERVICE", help="Name of the memory service in the pod.")
 ]
 Agents = Annotated[
     list[str] | None,
-    typer.Option(
-        "--agent", metavar="ID", help="Only this agent; may be repeated, or hold several with commas."
-    ),
+    typer.Option("--agent", metavar="ID", help="Only this agent; repeatable, or comma-separated."),
 ]
 Url = Annotated[
     str | None,
     typer.Option(
-        "--url", metavar="URL", help="Where the service is, if it is not where the pod publishes it."
+        "--url", metavar="URL", help="URL of the service (default: the port that the pod publishes)."
     ),
 ]
 AuthToken = Annotated[
     str | None,
-    typer.Option("--auth-token", metavar="TOKEN", help="The bearer token, instead of the manifest's."),
+    typer.Option("--auth-token", metavar="TOKEN", help="Bearer token (default: the manifest's)."),
 ]
 OperationLog = Annotated[
     Path | None,
     typer.Option(
-        "--log", metavar="FILE", help="Append a memory_op line for each call, for `memplane audit`."
+        "--log",
+        metavar="FILE",
+        help="Append a memory_op line for each call to this file, for `memplane audit`.",
     ),
 ]
 
@@ -59,7 +59,7 @@ def up(
         typer.Option(
             "--describe",
             metavar="SERVICE=FILE",
-            help="The descriptor of a service that is not built here; may be repeated.",
+            help="Descriptor of a service that is not built here; repeatable.",
         ),
     ] = None,
     history_url: Annotated[
@@ -67,12 +67,12 @@ def up(
         typer.Option(
             "--history-url",
             metavar="URL",
-            help="Where memory services read histories; else cllama's address.",
+            help="URL where memory services read histories (default: cllama's address).",
         ),
     ] = None,
 ) -> None:
-    """Compile a pod: who subscribes to which memory, with which credentials, for a proxy to read."""
-    from memplane.adapters.clawdapus import operator  # brings YAML and an HTTP client
+    """Compile a pod: write each agent's memory manifest and credentials for the proxy."""
+    from memplane.adapters.clawdapus import operator  # imports YAML and an HTTP client
 
     operator.up(call, file, describe or [], history_url)
 
@@ -89,20 +89,21 @@ def backfill(
     call: CommandContext,
     service: MemoryService,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="RFC3339", help="Only entries later than this.")
+        str | None, typer.Option("--after", metavar="RFC3339", help="Only entries after this time.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", help="At most so many for each agent; 0 is all.")] = 0,
+    limit: Annotated[int, typer.Option("--limit", help="Maximum number of entries per agent; 0 is all.")] = 0,
     agent: Agents = None,
     url: Url = None,
     auth_token: AuthToken = None,
     restart: Annotated[
-        bool, typer.Option("--restart", help="Begin anew, also where an earlier run broke off.")
+        bool,
+        typer.Option("--restart", help="Start from the beginning instead of continuing an interrupted run."),
     ] = False,
     log: OperationLog = None,
     file: PodFile = Path("claw-pod.yml"),
 ) -> None:
-    """Replay session histories to a memory service, scrubbed. A run that broke off goes on where it was."""
-    from memplane.adapters.clawdapus import operator  # brings YAML and an HTTP client
+    """Send session histories to a memory service, redacted. Continues an interrupted run."""
+    from memplane.adapters.clawdapus import operator  # imports YAML and an HTTP client
 
     operator.backfill(
         call,
@@ -129,17 +130,19 @@ def forget(
     call: CommandContext,
     service: MemoryService,
     entry_id: Annotated[
-        list[str] | None, typer.Option("--entry-id", metavar="ID", help="The entry; may be repeated.")
+        list[str] | None, typer.Option("--entry-id", metavar="ID", help="Entry id; repeatable.")
     ] = None,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the tombstone has it.")] = "",
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Reason, recorded in the tombstone.")
+    ] = "",
     agent: Agents = None,
     url: Url = None,
     auth_token: AuthToken = None,
     log: OperationLog = None,
     file: PodFile = Path("claw-pod.yml"),
 ) -> None:
-    """Have a memory service forget entries, and note it, so that no backfill brings them back."""
-    from memplane.adapters.clawdapus import operator  # brings YAML and an HTTP client
+    """Forget entries in a memory service, and exclude them from later backfills."""
+    from memplane.adapters.clawdapus import operator  # imports YAML and an HTTP client
 
     operator.forget(
         call,

@@ -1,4 +1,4 @@
-"""What the operator's commands do, loaded when one of them runs."""
+"""The implementation of the pod commands, imported when one of them runs."""
 
 import sys
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def up(call: CommandContext, file: Path, describe: list[str], history_url: str |
         compiled, *shown, line(("Compiled", "green"), f" memory for {agents} in {compiled.directory}")
     )
     if not compiled.generated:
-        call.out.warn(f"{GENERATED} was written by another program and is left as it is")
+        call.out.warn(f"{GENERATED} was written by another program and was not changed")
 
 
 def backfill(
@@ -109,13 +109,13 @@ def backfill(
 
 def _warn(call: CommandContext, told: ReplayResult) -> None:
     if told.resumed:
-        call.out.note(f"{told.agent}: went on where an earlier run broke off; --restart begins anew")
+        call.out.note(f"{told.agent}: continued an interrupted run; --restart starts from the beginning")
     if told.scrubbed:
-        call.out.note(f"{told.agent}: {counted(told.scrubbed, 'secret', 'secrets')} taken out")
+        call.out.note(f"{told.agent}: {counted(told.scrubbed, 'secret', 'secrets')} redacted")
     if told.rejected:
         first = told.rejected[0]
         call.out.warn(
-            f"{told.agent}: {counted(len(told.rejected), 'line', 'lines')} passed over; "
+            f"{told.agent}: {counted(len(told.rejected), 'line', 'lines')} skipped; "
             f"{first.source} line {first.number}: {first.reason}"
         )
 
@@ -207,7 +207,7 @@ def audit(
         tables.append(_memory(memory))
     call.out.answer(found, *(it for it in tables if it.row_count), line(_totals(found)))
     if found.skipped_lines:
-        call.out.note(f"{counted(found.skipped_lines, 'line', 'lines')} passed over: no event")
+        call.out.note(f"{counted(found.skipped_lines, 'line', 'lines')} skipped: not events")
 
 
 def _summary(found: Audit) -> Table:
@@ -273,19 +273,19 @@ def _lines_of(logs: list[str]) -> Iterator[bytes]:
             with Path(name).open("rb") as file:
                 yield from file
         except OSError as exc:
-            raise InvalidRequest(f"{name} cannot be read: {reason_of(exc)}", field="log") from exc
+            raise InvalidRequest(f"cannot read {name}: {reason_of(exc)}", field="log") from exc
 
 
 @contextmanager
 def _listening(log: Path | None) -> Iterator[Listener]:
-    """Where `memory_op` lines go: the logger, and a file if one was named."""
+    """Write `memory_op` events to the logger and, if given, to a file."""
     if log is None:
         yield log_event
         return
     try:
         file = log.open("a", encoding="utf-8")
     except OSError as exc:
-        raise InvalidRequest(f"{log} cannot be written: {reason_of(exc)}", field="log") from exc
+        raise InvalidRequest(f"cannot write {log}: {reason_of(exc)}", field="log") from exc
     with file:
 
         def listener(event: MemoryOp) -> None:
@@ -304,7 +304,7 @@ def _described(given: str) -> tuple[str, bytes]:
         with Path(name).expanduser().open("rb") as file:
             return service, file.read(_DESCRIPTOR_BYTES_MAX)
     except OSError as exc:
-        raise InvalidRequest(f"{name} cannot be read: {reason_of(exc)}", field="describe") from exc
+        raise InvalidRequest(f"cannot read {name}: {reason_of(exc)}", field="describe") from exc
 
 
 def _entries(number: int) -> str:

@@ -1,4 +1,4 @@
-"""EntraBot's memory: provision a place for it, move there and back, and look after what it keeps."""
+"""EntraBot: provision storage, migrate, summaries, promises, and Claude Code's memory."""
 
 import json
 import sys
@@ -45,10 +45,10 @@ from memplane.terminal.options import Yes
 from memplane.terminal.output import line, table
 
 app = typer.Typer()
-entrabot = typer.Typer(help="EntraBot's memory: in the cloud or on this machine.", no_args_is_help=True)
-persona = typer.Typer(help="Claude Code's memory of this project.", no_args_is_help=True)
-promises = typer.Typer(help="What was promised and is not done yet.", no_args_is_help=True)
-hook = typer.Typer(help="Keep Claude Code from writing memory that stays on this machine.")
+entrabot = typer.Typer(help="Manage EntraBot's memory, local or in the cloud.", no_args_is_help=True)
+persona = typer.Typer(help="Sync Claude Code's memory of this project.", no_args_is_help=True)
+promises = typer.Typer(help="Track promises.", no_args_is_help=True)
+hook = typer.Typer(help="Block Claude Code from writing local memory files.")
 app.add_typer(entrabot, name="entrabot")
 entrabot.add_typer(persona, name="persona")
 entrabot.add_typer(promises, name="promises")
@@ -59,12 +59,14 @@ _ATTEMPTS = 8
 
 KeepLocal = Annotated[
     bool,
-    typer.Option("--keep-memory-local", help=f"On this machine, whatever is set; as {KEEP_LOCAL}=true."),
+    typer.Option("--keep-memory-local", help=f"Use local files only, like {KEEP_LOCAL}=true."),
 ]
 To = Annotated[
     str | None,
     typer.Option(
-        "--to", metavar="URL", help="Another place than the settings name: az://, s3://, gs://, file://."
+        "--to",
+        metavar="URL",
+        help="Storage URL (az://, s3://, gs://, file://) instead of the configured one.",
     ),
 ]
 EnvFile = Annotated[
@@ -72,13 +74,13 @@ EnvFile = Annotated[
     typer.Option(
         "--env-file",
         metavar="FILE",
-        help=f"EntraBot's settings, else {ENV_FILE}, else .env; the environment wins over them.",
+        help=f"EntraBot's settings file (default: {ENV_FILE}, then .env); the environment takes precedence.",
     ),
 ]
 Project = Annotated[
     Path | None,
     typer.Option(
-        "--project", metavar="DIR", help="Whose memory of Claude Code's; else the working directory."
+        "--project", metavar="DIR", help="Project of Claude Code's memory (default: the working directory)."
     ),
 ]
 
@@ -129,7 +131,7 @@ def _environment(call: CommandContext, env_file: Path | None) -> Mapping[str, st
 def _memory_location(
     call: CommandContext, *, env_file: Path | None, to: str | None, keep_local: bool
 ) -> MemoryLocation:
-    """As EntraBot chooses it, but for what the command line says."""
+    """Choose like EntraBot does; command-line options take precedence."""
     environment = _environment(call, env_file)
     config = config_from(environment)
     if keep_local or config.keep_memory_local:
@@ -137,7 +139,7 @@ def _memory_location(
     if to is not None:
         return MemoryLocation(config, open_store(to, environment))
     if config.half_configured:
-        call.out.warn(f"memory stays local: {ENDPOINT} and {CONTAINER} are needed, and one is not set")
+        call.out.warn(f"memory stays local: set both {ENDPOINT} and {CONTAINER}")
     if not (config.blob_endpoint and config.blob_container):
         return MemoryLocation(config, None)
     token = config.storage_token
@@ -157,48 +159,49 @@ def _memory_dir(call: CommandContext, project: Path | None) -> Path:
     entrabot,
     examples=[
         "memplane entrabot provision --tenant-id TENANT --agent-user-object-id ID",
-        "memplane entrabot provision --keep-memory-local        # the way back: memory on this machine again",
+        "memplane entrabot provision --keep-memory-local        # return to local files",
     ],
 )
 def provision(
     call: CommandContext,
     tenant_id: Annotated[
-        str | None, typer.Option("--tenant-id", metavar="ID", help="The Entra tenant.")
+        str | None, typer.Option("--tenant-id", metavar="ID", help="Entra tenant id.")
     ] = None,
     agent_user_object_id: Annotated[
-        str | None, typer.Option("--agent-user-object-id", metavar="ID", help="The agent's user.")
+        str | None,
+        typer.Option("--agent-user-object-id", metavar="ID", help="Object id of the agent's user."),
     ] = None,
     location: Annotated[
-        str, typer.Option("--location", metavar="REGION", help="Where Azure is to keep it.")
+        str, typer.Option("--location", metavar="REGION", help="Azure region.")
     ] = provisioning.DEFAULT_LOCATION,
     with_storage_account: Annotated[
-        str | None, typer.Option("--with-storage-account", metavar="NAME", help="This account.")
+        str | None, typer.Option("--with-storage-account", metavar="NAME", help="Use this storage account.")
     ] = None,
     with_container: Annotated[
-        str | None, typer.Option("--with-container", metavar="NAME", help="This container.")
+        str | None, typer.Option("--with-container", metavar="NAME", help="Use this container.")
     ] = None,
     create_new_storage: Annotated[
-        bool, typer.Option("--create-new-storage", help="A new account, even if the tenant has one.")
+        bool, typer.Option("--create-new-storage", help="Create a new account, even if the tenant has one.")
     ] = False,
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = None,
 ) -> None:
-    """Make a storage account and a container with Azure's `az`, and write them to EntraBot's settings.
+    """Create a storage account and container with Azure's `az`, and write them to EntraBot's settings.
 
-    Where that fails, memory is kept on this machine, and the settings say so.
+    If that fails, memory stays local and the settings record it.
     """
     if keep_memory_local:
         write_env(_env_path(call, env_file), {KEEP_LOCAL: "true"})
         call.out.answer(
             {"keep_memory_local": True},
-            line(f"Memory is kept on this machine ({_env_path(call, env_file)})."),
+            line(f"Memory stays local ({_env_path(call, env_file)})."),
         )
         return
     environment = _environment(call, env_file)
     tenant = tenant_id or environment.get("ENTRABOT_TENANT_ID")
     user = agent_user_object_id or environment.get("ENTRABOT_AGENT_USER_ID")
     if not tenant or not user:
-        raise InvalidRequest("--tenant-id and --agent-user-object-id are needed: whose memory it will be")
+        raise InvalidRequest("--tenant-id and --agent-user-object-id are required")
     try:
         endpoint, container = provisioning.provision(
             tenant_id=tenant,
@@ -212,7 +215,7 @@ def provision(
         raise InvalidRequest(str(exc)) from exc
     except RuntimeError as exc:
         write_env(_env_path(call, env_file), {KEEP_LOCAL: "true"})
-        call.out.warn(f"provisioning failed, so memory is kept on this machine ({KEEP_LOCAL}=true): {exc}")
+        call.out.warn(f"provisioning failed, memory stays local ({KEEP_LOCAL}=true): {exc}")
         raise typer.Exit(MENDABLE) from exc
     write_env(_env_path(call, env_file), {ENDPOINT: endpoint, CONTAINER: container, KEEP_LOCAL: "false"})
     call.out.answer_text(
@@ -225,7 +228,7 @@ def provision(
 @command(
     entrabot,
     examples=[
-        "memplane entrabot migrate                       # to where the settings say",
+        "memplane entrabot migrate                       # to the configured storage",
         "memplane entrabot migrate --to s3://bucket/agent --yes",
     ],
 )
@@ -237,9 +240,9 @@ def migrate(
     env_file: EnvFile = None,
     yes: Yes = False,
 ) -> None:
-    """Upload what there is on this machine, after asking. Files stay; what is there already is left alone.
+    """Upload local memory after confirmation. Local files stay, and existing cloud files are not replaced.
 
-    Ends with 2 where a file could not be copied; begun again, it goes on where it was.
+    Exit code 2 if a file could not be copied. Run it again to continue.
     """
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     if place.store is None:
@@ -253,10 +256,10 @@ def migrate(
     ]
     there = [source for source in sources if not source.is_empty]
     if not there:
-        call.out.answer({"copied": 0, "skipped": 0}, line("There is no memory on this machine to upload."))
+        call.out.answer({"copied": 0, "skipped": 0}, line("No local memory to upload."))
         return
     if next(iter(place.store.list()), None) is not None:
-        call.out.note(f"{place.url} is not empty; what is there is left alone.")
+        call.out.note(f"{place.url} is not empty; existing files are not replaced.")
     if not yes and not _agreed(moving.question(there)):
         call.out.answer({"copied": 0, "skipped": 0}, line("Nothing was uploaded."))
         return
@@ -266,15 +269,13 @@ def migrate(
 def _stay(call: CommandContext, place: MemoryLocation, *, keep_local: bool) -> None:
     if not (keep_local or place.config.keep_memory_local):
         raise InvalidRequest(
-            f"there is no place to move to: set {ENDPOINT} and {CONTAINER} (`memplane entrabot provision`), or give --to"
+            f"no cloud storage is configured; set {ENDPOINT} and {CONTAINER} (`memplane entrabot provision`), or give --to"
         )
-    call.out.answer(
-        {"copied": 0, "skipped": 0}, line("Memory is kept on this machine; nothing was uploaded.")
-    )
+    call.out.answer({"copied": 0, "skipped": 0}, line("Memory stays local; nothing was uploaded."))
 
 
 def _agreed(question: str) -> bool:
-    """As EntraBot's setup asks: a single y, and nothing else is a yes."""
+    """Ask like EntraBot's setup: only a single y means yes."""
     sys.stderr.write(question)
     sys.stderr.flush()
     return sys.stdin.readline().strip() in {"y", "Y"}
@@ -298,11 +299,11 @@ def _report_move(call: CommandContext, place: MemoryLocation, moved: moving.Move
         line(f"Verified against the manifest: {moved.verified} files"),
     )
     for key in moved.differ:
-        call.out.warn(f"{key} is another text in the cloud, which was left as it is")
+        call.out.warn(f"{key} differs from the file in the cloud, which was not replaced")
     for key, message in moved.errors:
         call.out.warn(f"{key}: {message}")
     if moved.errors:
-        call.out.warn("the move is incomplete; mend what is named above and run it again")
+        call.out.warn("the migration is incomplete; fix the errors above and run it again")
         raise typer.Exit(USAGE)
 
 
@@ -315,13 +316,13 @@ def _report_move(call: CommandContext, place: MemoryLocation, moved: moving.Move
 def summary(
     call: CommandContext,
     day: Annotated[
-        str | None, typer.Option("--day", metavar="YYYY-MM-DD", help="A day of UTC; else today.")
+        str | None, typer.Option("--day", metavar="YYYY-MM-DD", help="Day in UTC (default: today).")
     ] = None,
     to: To = None,
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = None,
 ) -> None:
-    """Sort a day's interactions by what they ask of you, and keep the page."""
+    """Write the summary of a day, sorted by threads that need attention."""
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     with place.opened(call) as backend:
         found = summaries.summarize(
@@ -332,7 +333,7 @@ def summary(
         document,
         line(
             f"{found.day}: {found.counts['needs_you']} need you, {found.counts['handled']} handled, "
-            f"{found.counts['heads_up']} heads-up; kept as {found.archive}"
+            f"{found.counts['heads_up']} heads-up; saved as {found.archive}"
         ),
     )
 
@@ -344,12 +345,12 @@ def summary(
 )
 def list_(
     call: CommandContext,
-    every: Annotated[bool, typer.Option("--all", help="Those that are settled, too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include resolved promises.")] = False,
     to: To = None,
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = None,
 ) -> None:
-    """What was promised and is not done yet."""
+    """List open promises."""
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     if place.store is None:
         text = LocalBackend(place.config.data_dir).read_text(book.KEY)
@@ -369,14 +370,14 @@ def list_(
 )
 def add(
     call: CommandContext,
-    description: Annotated[str, typer.Argument(metavar="DESCRIPTION", help="What was promised.")],
-    chat: Annotated[str, typer.Option("--chat", metavar="ID", help="To whom: the chat it was said in.")],
-    due: Annotated[str | None, typer.Option("--due", metavar="DATE", help="Until when.")] = None,
+    description: Annotated[str, typer.Argument(metavar="DESCRIPTION", help="Text of the promise.")],
+    chat: Annotated[str, typer.Option("--chat", metavar="ID", help="Chat in which the promise was made.")],
+    due: Annotated[str | None, typer.Option("--due", metavar="DATE", help="Due date.")] = None,
     to: To = None,
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = None,
 ) -> None:
-    """Note a promise."""
+    """Add a promise."""
     now = datetime.now(UTC)
     made = book.promise(chat_id=chat, description=description, due_by=due, now=now)
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
@@ -392,13 +393,13 @@ def add(
 @command(promises, examples=['memplane entrabot promises resolve 3f9c… "Sent on Friday"'])
 def resolve(
     call: CommandContext,
-    promise_id: Annotated[str, typer.Argument(metavar="ID", help="Which promise.")],
-    resolution: Annotated[str, typer.Argument(metavar="RESOLUTION", help="How it was settled.")],
+    promise_id: Annotated[str, typer.Argument(metavar="ID", help="Promise id.")],
+    resolution: Annotated[str, typer.Argument(metavar="RESOLUTION", help="How it was resolved.")],
     to: To = None,
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = None,
 ) -> None:
-    """Settle a promise. One that is settled stays as it is."""
+    """Resolve a promise. A resolved promise is not changed."""
     now = datetime.now(UTC)
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     with place.opened(call) as backend:
@@ -427,7 +428,7 @@ def pull(
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = None,
 ) -> None:
-    """Everything from the cloud, over what is here. Ends well whatever happens, since Claude Code waits for it."""
+    """Replace local files with the cloud's. Always exits with 0, so that it works as a hook."""
     if _is_on(call, env_file):
         persona_files.pull(
             lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).opened(
@@ -445,7 +446,7 @@ def push(
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = None,
 ) -> None:
-    """Whatever the cloud does not have."""
+    """Upload files that the cloud does not have."""
     if _is_on(call, env_file):
         persona_files.push(
             lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).opened(
@@ -460,13 +461,13 @@ def push(
 )
 def push_one(
     call: CommandContext,
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A file of Claude Code's memory.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="File of Claude Code's memory.")],
     to: To = None,
     project: Project = None,
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = None,
 ) -> None:
-    """One file, over what the cloud has."""
+    """Upload one file and replace the cloud's version."""
     if _is_on(call, env_file):
         persona_files.push_one(
             lambda: _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local).opened(
@@ -489,7 +490,7 @@ def _is_on(call: CommandContext, env_file: Path | None) -> bool:
 
 @default(hook, examples=["memplane entrabot hook < payload.json", "memplane entrabot hook install"])
 def judge(call: CommandContext) -> None:
-    """Answer Claude Code, whose PreToolUse payload is on stdin: exit code 2 blocks a write to its local memory."""
+    """Check a PreToolUse payload of Claude Code on stdin. Exit code 2 blocks a write to local memory."""
     try:
         payload = json.loads(sys.stdin.buffer.read().decode("utf-8", "replace") or "{}")
     except (ValueError, RecursionError):
@@ -507,37 +508,33 @@ def judge(call: CommandContext) -> None:
     hook,
     examples=[
         "memplane entrabot hook install                  # for this project",
-        "memplane entrabot hook install --user --yes     # for all of yours",
+        "memplane entrabot hook install --user --yes     # for all your projects",
     ],
 )
 def install(
     call: CommandContext,
-    user: Annotated[
-        bool, typer.Option("--user", help="For all projects of yours, not only this one.")
-    ] = False,
+    user: Annotated[bool, typer.Option("--user", help="Install for all your projects.")] = False,
     settings: Annotated[
         Path | None,
-        typer.Option("--settings", metavar="FILE", help="Another file of Claude Code's settings."),
+        typer.Option("--settings", metavar="FILE", help="Settings file of Claude Code."),
     ] = None,
     yes: Yes = False,
 ) -> None:
-    """Write the hook into Claude Code's settings, after showing what would change. Everything else stays as it is."""
+    """Add the hook to Claude Code's settings, after showing the change. Other settings are kept."""
     folder = home_of(call.wiring.environment) if user else Path.cwd()
     change = planned_hook(settings or folder / ".claude" / "settings.json", sys.executable)
     if not change.needed:
-        call.out.answer(_document(change, None), line(f"{change.path} has it already"))
+        call.out.answer(_document(change, None), line(f"{change.path} is already up to date"))
         return
     if not yes:
         sys.stderr.write(f"{change.diff}\n\n")
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise InvalidRequest(
-                "nobody can be asked here; this is what would be written, add --yes to write it"
-            )
+            raise InvalidRequest("not a terminal; add --yes to write the change shown above")
         if not call.out.confirm(f"Write this to {change.path}?"):
             call.out.note("Nothing was written.")
             raise typer.Exit(MENDABLE)
     backup = write_change(change)
-    kept = f"; what was there is in {backup}" if backup else ""
+    kept = f"; backup in {backup}" if backup else ""
     call.out.answer(_document(change, backup), line(("Written", "green"), f" to {change.path}{kept}."))
 
 

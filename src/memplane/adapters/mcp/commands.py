@@ -1,4 +1,4 @@
-"""MCP: serve it over stdio, and tell a client about it."""
+"""Serve MCP over stdio, and configure MCP clients."""
 
 import secrets
 import sys
@@ -30,22 +30,22 @@ app.add_typer(mcp, name="mcp")
 
 _RECALL_WORK_MS = "1000"
 _PASSED_ON = ("MEMPLANE_KEY_FILE", "MEMPLANE_CATALOG")
-"""Where things are may stand in a client's configuration; what they are, such as a key, may not."""
+"""Variables copied to a client's configuration: file locations, never secrets."""
 
 
 @default(
     mcp,
     examples=[
-        "memplane mcp --space alice                      # what a client starts",
+        "memplane mcp --space alice                      # the command that a client runs",
         "memplane mcp install --client claude-code",
     ],
 )
 def serve(call: CommandContext) -> None:
-    """Answer an MCP client on stdin and stdout, until stdin ends. One process is one session."""
+    """Serve one MCP client on stdin and stdout. One process is one session."""
     call.use({"MEMPLANE_RECALL_WORK_MS": _RECALL_WORK_MS})
     caller = Caller(call.wiring.actor, "mcp", f"mcp-{secrets.token_hex(8)}")
     space = call.plane.space(call.space_name, caller=caller)
-    from memplane.adapters.mcp.stdio import serve_stdio  # the protocol's package takes a second to load
+    from memplane.adapters.mcp.stdio import serve_stdio  # takes a second to import
 
     serve_stdio(space)
 
@@ -61,41 +61,42 @@ def serve(call: CommandContext) -> None:
 def install(
     call: CommandContext,
     client: Annotated[
-        str, typer.Option("--client", metavar="NAME", help=f"Which client: {', '.join(CLIENTS)}.")
+        str, typer.Option("--client", metavar="NAME", help=f"MCP client: {', '.join(CLIENTS)}.")
     ],
     name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="What the server is called there.")
+        str, typer.Option("--name", metavar="NAME", help="Name of the server in the client.")
     ] = "memplane",
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Another file than the client's own.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="Configuration file (default: the client's own)."),
     ] = None,
     yes: Yes = False,
 ) -> None:
-    """Write this server into a client's configuration, after showing what would change.
+    """Add Memplane to a client's configuration, after showing the change.
 
-    Other servers stay as they are, and a copy of the file is kept beside it.
+    Other servers are kept, and a backup of the file is saved next to it.
     """
     if client not in CLIENTS:
-        raise typer.BadParameter(f"{client!r} is not known; it is one of {', '.join(CLIENTS)}")
+        raise typer.BadParameter(f"unknown client {client!r}; use one of {', '.join(CLIENTS)}")
     if not name.strip():
         raise typer.BadParameter("--name is empty; give a name or leave the option out")
     environment = call.wiring.environment
     path = config.expanduser() if config is not None else config_path(client, environment, sys.platform)
     change = planned(path, name, _entry(call, client))
     if not change.needed:
-        call.out.answer(_document(change, None), line(f"{change.path} has it already"))
+        call.out.answer(_document(change, None), line(f"{change.path} is already up to date"))
         return
     if not yes:
         _make_sure(call, change)
     backup = write_change(change)
-    kept = f"; what was there is in {backup}" if backup else ""
+    kept = f"; backup in {backup}" if backup else ""
     call.out.answer(
         _document(change, backup), line(("Written", "green"), f" to {change.path}{kept}. Restart the client.")
     )
 
 
 def _entry(call: CommandContext, client: str) -> dict[str, Any]:
-    """By the interpreter that runs now: a client started from a desktop knows no virtual environment."""
+    """Use the current interpreter: a client started from a desktop does not see the virtual environment."""
     data = call.place if is_url(call.plane.settings.data) else str(call.directory.absolute())
     arguments = ["-m", "memplane", "mcp", "--data", data, "--space", call.space_name]
     variables = {
@@ -109,7 +110,7 @@ def _entry(call: CommandContext, client: str) -> dict[str, Any]:
 def _make_sure(call: CommandContext, change: FileChange) -> None:
     sys.stderr.write(f"{change.diff}\n\n")
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidRequest("nobody can be asked here; this is what would be written, add --yes to write it")
+        raise InvalidRequest("not a terminal; add --yes to write the change shown above")
     if not call.out.confirm(f"Write this to {change.path}?"):
         call.out.note("Nothing was written.")
         raise typer.Exit(MENDABLE)

@@ -1,4 +1,4 @@
-"""What `memplane chat` does, loaded when it runs."""
+"""The implementation of `memplane chat`, imported when it runs."""
 
 import json
 import re
@@ -45,14 +45,13 @@ REMEMBERED = "You told me:"
 _BODY_BYTES_MAX = 32 * 1024 * 1024
 _BEGIN, _END = "--- BEGIN MEMORY", "--- END MEMORY ---"
 _ENTRY = re.compile(r"- \[[a-z]+\] (.*?)(?: \(\d+d ago\))?")
-"""A line of the brief: its kind and its age say nothing."""
+"""Matches a line of the brief, without its kind and age."""
 _WORD = re.compile(r"\w{3,}")
 _TOKEN_CHARS = 4
 
 
 def answer_of(request: Any) -> str:
-    """What the model says to a request: of what memory or the conversation told it, that which shares most words with
-    the question."""
+    """Answer a question with the recalled or earlier line that shares the most words with it."""
     messages = request.get("messages") if isinstance(request, dict) else None
     texts = [_text(it) for it in messages] if isinstance(messages, list) else []
     said = [
@@ -64,7 +63,7 @@ def answer_of(request: Any) -> str:
     if not question.endswith("?"):
         return NOTED
     remembered: dict[str, str] = {}
-    # What was recalled for this turn stands after what the conversation began with.
+    # Memories recalled for this turn come after the brief, so the newest are read first.
     for text in reversed(texts):
         for fact in _remembered(text):
             remembered.setdefault(_bare(fact), fact)
@@ -81,7 +80,7 @@ def answer_of(request: Any) -> str:
 
 
 def _bare(line: str) -> str:
-    """What is the same but for its dot is the same."""
+    """Texts that differ only in a final dot count as equal."""
     return line.strip(" .!").lower()
 
 
@@ -90,7 +89,7 @@ def _text(message: Any) -> str:
 
 
 def _remembered(text: str) -> Iterator[str]:
-    """The lines between the marks that say something: no attributes, no headings, no questions, nothing of its own."""
+    """Yield the fact lines inside the memory fence, without attributes, headings, questions and earlier answers."""
     inside = False
     for raw in text.splitlines():
         if raw.startswith((_BEGIN, _END)):
@@ -109,7 +108,7 @@ def _remembered(text: str) -> Iterator[str]:
 
 
 class EchoModel:
-    """Listens on this machine until it is left."""
+    """An OpenAI-compatible echo model on a loopback port, while the context is open."""
 
     def __init__(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
@@ -149,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _BODY_BYTES_MAX:
             self.close_connection = True
-            self._refuse(413, "the request is too long, or does not say how long it is")
+            self._refuse(413, "the request is too long or has no Content-Length")
             return
         raw = self.rfile.read(int(length))
         try:
@@ -207,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _tokens(text: str) -> int:
-    """Roughly; nobody pays for them."""
+    """A rough count; echo tokens cost nothing."""
     return len(text) // _TOKEN_CHARS + 1
 
 
@@ -215,12 +214,12 @@ def _tokens(text: str) -> int:
 
 
 _PATIENCE_MS = 30_000
-"""A person would rather wait for the right answer than get half of it at once."""
+"""In a chat, a complete recall matters more than a fast one."""
 _POLL_S = 0.01
 
 
 class SingleKeyAuthenticator:
-    """An `Authenticator` that knows one caller, until the process ends."""
+    """An `Authenticator` for a single caller, for the life of the process."""
 
     def __init__(self, space: str) -> None:
         self.key = secrets.token_urlsafe(32)
@@ -240,7 +239,7 @@ class SingleKeyAuthenticator:
 
 @contextmanager
 def proxy_before(plane: Engine, settings: Settings, upstream: str, space: str) -> Iterator[tuple[str, str]]:
-    """Address and key of a proxy in front of an upstream, until the block ends."""
+    """Yield the address and key of a proxy in front of an upstream, while the block runs."""
     chosen = msgspec.structs.replace(
         settings,
         openai_base_url=upstream,
@@ -281,11 +280,11 @@ _HEALTH_S = 10.0
 
 
 class ChatExchange(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said, what came to mind, and what was answered."""
+    """A message, the memories recalled for it, and the answer."""
 
     said: str
     recalled: tuple[ServiceBlock, ...]
-    """What was put into the prompt."""
+    """The memories added to the prompt."""
     answered: str
 
 
@@ -311,7 +310,7 @@ _HEALTH = msgspec.json.Decoder(_Health)
 
 
 def is_memplane(url: str) -> bool:
-    """Whether a Memplane server is at an address; anything else is taken for a provider."""
+    """Return whether the address is a Memplane server; anything else counts as a provider."""
     client = JsonClient(
         f"{root_of(url)}/healthz",
         headers={},
@@ -327,19 +326,19 @@ def is_memplane(url: str) -> bool:
 
 
 def root_of(url: str) -> str:
-    """A base URL without the version that OpenAI's clients want in it."""
+    """Return the base URL without the version segment that OpenAI clients add."""
     return url.rstrip("/").removesuffix("/v1")
 
 
 class ChatSession:
-    """Keeps the conversation and sends all of it each time, as any client of a provider does."""
+    """A client that sends the whole conversation with each request, like provider clients do."""
 
     def __init__(self, url: str, *, key: str, space: str, conversation: str, model: str) -> None:
         headers = {"X-Memplane-Conversation": conversation, "X-Memplane-Space": space, RECALL_HEADER: SHOW}
         if key:
             headers["Authorization"] = f"Bearer {key}"
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
-            raise InvalidRequest("the names of a space and a conversation in a chat are plain ASCII")
+            raise InvalidRequest("space and conversation names in a chat must be ASCII")
         self._client = JsonClient(
             root_of(url),
             headers=headers,
@@ -351,7 +350,7 @@ class ChatSession:
         self._messages: list[dict[str, str]] = []
 
     def say(self, text: str) -> ChatExchange:
-        """Raises `InvalidRequest` where no answer comes; the conversation is then as it was."""
+        """Send a message; raise `InvalidRequest` without an answer and leave the conversation unchanged."""
         messages = [*self._messages, {"role": "user", "content": text}]
         try:
             asked = {"model": self._model, "messages": messages}
@@ -360,7 +359,7 @@ class ChatSession:
         except NoResponse as exc:
             raise InvalidRequest(f"no answer: {exc}") from exc
         except msgspec.DecodeError as exc:
-            raise InvalidRequest("no answer: what came is no chat completion") from exc
+            raise InvalidRequest("the response is not a chat completion") from exc
         content = choices[0].message.content if choices else None
         answered = content if isinstance(content, str) else ""
         self._messages = [*messages, {"role": "assistant", "content": answered}]
@@ -382,7 +381,7 @@ def chat(call: CommandContext, url: str | None, model: str | None, conversation:
         place, key, chosen = _reached(call, url, model, opened)
         talk = ChatSession(place, key=key, space=call.space_name, conversation=name, model=chosen)
         call.out.note(
-            f"Conversation {name} in space {call.space_name}, with {chosen}. Ctrl-D or /quit ends it."
+            f"Conversation {name} in space {call.space_name}, with {chosen}. Ctrl-D or /quit exits."
         )
         for said in _input_lines(call):
             try:
@@ -406,7 +405,7 @@ def chat(call: CommandContext, url: str | None, model: str | None, conversation:
 def _reached(
     call: CommandContext, url: str | None, model: str | None, opened: ExitStack
 ) -> tuple[str, str, str]:
-    """Address, key and model. What is no Memplane server gets a proxy of this process before it."""
+    """Return address, key and model; start a local proxy unless the URL is a Memplane server."""
     environment = call.wiring.environment
     if url is not None and is_memplane(url):
         return url, environment.get("MEMPLANE_TOKEN", ""), model or _PROVIDER_MODEL
@@ -418,7 +417,7 @@ def _reached(
 
 
 def _input_lines(call: CommandContext) -> Iterator[str]:
-    """Line after line, from a person or a pipe."""
+    """Yield the user's messages, line by line, from a terminal or a pipe."""
     while True:
         if sys.stdin.isatty():
             sys.stderr.write("> ")
@@ -434,7 +433,7 @@ def _input_lines(call: CommandContext) -> Iterator[str]:
         if text.strip() == _HELP:
             call.out.show(
                 line(
-                    "Say something. What is recalled for it stands beside the answer; Ctrl-D or /quit ends it.",
+                    "Type a message. The recalled memories appear next to the answer. Ctrl-D or /quit exits.",
                 )
             )
         elif text.strip():

@@ -1,4 +1,4 @@
-"""`memplane chat`: talk to a model that remembers."""
+"""`memplane chat`: chat with a model that has memory."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ app = typer.Typer()
 @command(
     app,
     examples=[
-        "memplane chat                                    # with a model that only echoes",
+        "memplane chat                                    # with an echo model",
         "memplane chat --url http://127.0.0.1:11434/v1 --model llama3.2",
         "memplane chat --url http://memplane.example:8700 --model openai/gpt-4o --space alice",
         "echo 'Where do I live?' | memplane chat --json",
@@ -27,16 +27,16 @@ def chat(
         typer.Option(
             "--url",
             metavar="URL",
-            help="A Memplane server, or any base URL that speaks as OpenAI's; else a bundled echo.",
+            help="A Memplane server or any OpenAI-compatible base URL (default: a built-in echo model).",
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="Which model.")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", metavar="NAME", help="Model name.")] = None,
     conversation: Conversation = None,
 ) -> None:
-    """Talk through the proxy, and see beside each answer what was recalled for it. Ends with Ctrl-D or /quit.
+    """Chat through the proxy and see the memories recalled for each answer. Ctrl-D or /quit exits.
 
-    MEMPLANE_TOKEN holds the key of a Memplane server, OPENAI_API_KEY that of a provider.
+    Set MEMPLANE_TOKEN for a Memplane server, or OPENAI_API_KEY for a provider.
     """
-    from memplane.adapters.proxy import chat as session  # brings a web server
+    from memplane.adapters.proxy import chat as session  # imports a web server
 
     session.chat(call, url, model, conversation)
