@@ -100,7 +100,7 @@ def test_a_window_is_a_length_of_time(space, window):
 @pytest.mark.parametrize("named", [{}, {"id": "x"}, {"id": "x", "idempotency_key": "k"}])
 def test_a_window_needs_a_key(space, named):
     """Without one it would promise something that is not done."""
-    with pytest.raises(InvalidRequest, match="how long an idempotency_key holds"):
+    with pytest.raises(InvalidRequest, match="idempotency_window needs an idempotency_key"):
         space.retain("hello", idempotency_window=DAY, **named)
 
 

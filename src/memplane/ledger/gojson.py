@@ -1,8 +1,8 @@
-"""JSON as Go's encoding/json spells it.
+"""JSON exactly as Go's encoding/json writes it.
 
-A Clawdapus id is a hash of that spelling, so one byte of difference is another id. Checked against Go 1.19 and
-1.27. They differ in `\\b` and `\\f`, written as `\\u0008` and `\\u000c` before 1.22, and in what is not UTF-8, once
-written as `\\ufffd`; we follow the newer.
+A Clawdapus id is a hash of that text, so one different byte is another id. Checked against Go 1.19 and 1.27. They
+differ in `\\b` and `\\f`, written as `\\u0008` and `\\u000c` before 1.22, and in invalid UTF-8, once written as
+`\\ufffd`; we follow the newer.
 """
 
 import json
@@ -17,7 +17,7 @@ import msgspec
 from memplane.errors import InvalidRequest
 
 Json: TypeAlias = bool | int | float | str | bytes | Sequence["Json"] | Mapping[str, "Json"] | None
-"""What `encode` takes. Bytes are JSON text already, like Go's `json.RawMessage`, and are compacted."""
+"""What `encode` accepts. Bytes are JSON text, like Go's `json.RawMessage`, and are compacted."""
 
 _FLOAT_PLAIN_MIN, _FLOAT_PLAIN_MAX = 1e-6, 1e21
 
@@ -31,7 +31,7 @@ _HTML_ESCAPES = (
 _SIGNIFICANT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^" \t\r\n]+')
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-# Every escape is consumed in turn, so that the `ud800` after an escaped backslash is not taken for one.
+# Every escape is consumed in turn, so the `ud800` after an escaped backslash is not taken for one.
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
@@ -43,17 +43,17 @@ T = TypeVar("T")
 
 
 class NotJson(InvalidRequest):
-    """The text is not JSON; the message says where it stops being so."""
+    """The text is not JSON; the message says where parsing failed."""
 
 
 def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode as `decoder` does, but take what Go takes and refuse all that is not UTF-8.
+    """Decode like `decoder`, but accept what Go accepts and reject invalid UTF-8.
 
-    Go lets an unpaired surrogate such as `\\ud83d` pass, and JavaScript clients that cut an emoji in half write
-    one; it is read as U+FFFD. Raises `NotJson`, or `msgspec.ValidationError` where the JSON has another shape.
+    Go accepts an unpaired surrogate such as `\\ud83d`, which JavaScript clients write when they cut an emoji in half;
+    it is read as U+FFFD. Raises `NotJson`, or `msgspec.ValidationError` for another shape.
     """
     try:
-        # msgspec looks at the bytes of the members it keeps only.
+        # msgspec validates only the members it keeps.
         if not raw.isascii():
             str(raw, "utf-8")
         return decoder.decode(raw)
@@ -71,25 +71,25 @@ def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def mend_surrogates(raw: bytes) -> bytes:
-    """The same JSON with each unpaired surrogate spelled as U+FFFD, which Go's decoder makes of it."""
+    """The same JSON with each unpaired surrogate replaced by U+FFFD, as Go's decoder does."""
     if not _SURROGATE.search(raw):
         return raw
     return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape[1] else escape[0], raw)
 
 
 def compact(raw: bytes) -> bytes:
-    """JSON text without insignificant whitespace, HTML characters escaped, all else as it is written.
+    """JSON text without insignificant whitespace and with HTML characters escaped.
 
-    Key order, duplicate keys, number spelling and escapes stay. Raises `NotJson`.
+    Key order, duplicate keys, number spelling and escapes are kept. Raises `NotJson`.
     """
     decode(raw, _RAW)
     return _escape_html(b"".join(_SIGNIFICANT.findall(raw)))
 
 
 def encode(value: Json, *, sort_keys: bool = False) -> bytes:
-    """The value as `json.Marshal` writes it; `sort_keys` as for a Go map, otherwise the order given.
+    """The value as `json.Marshal` writes it; `sort_keys` as for a Go map, otherwise in the given order.
 
-    A lone surrogate becomes U+FFFD, as each byte of invalid UTF-8 does in Go.
+    A lone surrogate becomes U+FFFD, as invalid UTF-8 bytes do in Go.
     """
     try:
         return _escape_html(_encode(value, sort_keys=sort_keys))
@@ -107,7 +107,7 @@ def format_float(value: float) -> str:
 
 
 def _encode(value: Json, *, sort_keys: bool) -> bytes:
-    # Scalars first: asking an abstract class about each of them takes longer than writing it.
+    # Scalars first: an isinstance check on an abstract class takes longer than writing one.
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return _encode_scalar(value)
     if isinstance(value, Mapping):
@@ -126,7 +126,7 @@ def _encode_scalar(value: bool | float | str | bytes | None) -> bytes:  # noqa: 
 
 
 def _encode_object(value: Mapping[str, Json], *, sort_keys: bool) -> bytes:
-    # Code points and UTF-8 bytes sort alike, so this is Go's order.
+    # Code points and UTF-8 bytes sort the same way, so this is Go's order.
     members = sorted(value.items()) if sort_keys else value.items()
     return b"{" + b",".join(_quote(k) + b":" + _encode(v, sort_keys=sort_keys) for k, v in members) + b"}"
 
@@ -140,7 +140,7 @@ def _quote(text: str) -> bytes:
 
 
 def _escape_html(text: bytes) -> bytes:
-    """In JSON these characters stand inside strings only, so the whole text may be searched."""
+    """In JSON these characters occur only inside strings, so the whole text can be searched."""
     for character, escape in _HTML_ESCAPES:
         text = text.replace(character, escape)
     return text

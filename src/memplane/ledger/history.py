@@ -1,6 +1,7 @@
-"""The session history that Clawdapus writes: one JSON object a line, whose id is a hash of the line.
+"""Clawdapus' session history format: one JSON object per line, whose id is a hash of the line.
 
-The stored line stays byte for byte what it was, because the id proves the text and not its meaning."""
+A stored line is kept byte for byte, because the id is a hash of the text, not of its meaning.
+"""
 
 import hashlib
 import os
@@ -27,7 +28,7 @@ ROTATED_NAME = "history.jsonl.1"
 _HEAD = b'{"version":1,'
 _ID_WHERE_IT_USUALLY_IS = re.compile(rb'\{"version":1,"id":"hist1_[0-9a-f]{64}",')
 _ID_USUALLY_ENDS = len(_HEAD) + len('"id":"hist1_",') + 64
-# A string that never ends counts as one, which keeps the scan linear on any bytes.
+# An unterminated string counts as one, which keeps the scan linear on any bytes.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{}\[\],]', re.DOTALL)
 _ID_KEY = re.compile(rb'[ \t\r\n]*"id"[ \t\r\n]*:')
 
@@ -40,7 +41,7 @@ _ROTATED = re.compile(re.escape(HISTORY_NAME) + r"\.([1-9][0-9]{0,8})")
 
 
 class BadLine(InvalidRequest):
-    """A line is no entry of a session history; `malformed` where it is not even JSON."""
+    """The line is not a session history entry; `malformed` if it is not JSON."""
 
     def __init__(self, reason: str, *, malformed: bool = False) -> None:
         super().__init__(reason)
@@ -49,7 +50,7 @@ class BadLine(InvalidRequest):
 
 
 class HistoryLine(msgspec.Struct, frozen=True, gc=False):
-    """One entry. `line` has no surrounding whitespace and always carries the id, a legacy line too."""
+    """One entry. `line` has no surrounding whitespace and always carries the id, also for legacy lines."""
 
     id: str
     line: bytes
@@ -58,7 +59,7 @@ class HistoryLine(msgspec.Struct, frozen=True, gc=False):
 
 
 class RejectedLine(msgspec.Struct, frozen=True, gc=False):
-    """A line that is not an entry: where it stands, why, and how it begins."""
+    """A rejected line: its number, the reason, and how it begins."""
 
     source: str
     number: int
@@ -84,9 +85,9 @@ def hash_line(line: bytes) -> str:
 
 
 def entry_id(line: bytes) -> str:
-    """The id that the text of a stored line proves, whatever id it claims.
+    """The id proven by the text of a stored line, whatever id it claims.
 
-    The hash of the line without its first top-level `id` member, or of the whole line where there is none.
+    The hash of the line without its first top-level `id` member, or of the whole line if there is none.
     """
     line = line.strip()
     if _ID_WHERE_IT_USUALLY_IS.match(line):
@@ -98,10 +99,10 @@ def entry_id(line: bytes) -> str:
 
 
 def parse_line(raw: bytes, *, trust_ids: bool = False, line_bytes_max: int = LINE_BYTES_MAX) -> HistoryLine:
-    """Check one line and keep it verbatim; raise `BadLine` and nothing else.
+    """Check one line and keep it verbatim; raise only `BadLine`.
 
-    `trust_ids` is for entries that were scrubbed or spelled anew on their way: live retain, `claw history
-    export`. Their id names the ledger's line, which is not the text at hand.
+    `trust_ids` is for entries that were redacted or re-encoded on their way: live retain, `claw history export`.
+    Their id belongs to the original line, not to this text.
     """
     line = raw.strip()
     if len(line) > line_bytes_max:
@@ -123,7 +124,7 @@ def parse_line(raw: bytes, *, trust_ids: bool = False, line_bytes_max: int = LIN
 
 
 def instant_of(ts: datetime) -> Instant:
-    """A moment of the first or last year may lie outside them in UTC, where nothing could show it again."""
+    """A time in the first or last year may fall outside the range in UTC."""
     at = to_instant(ts)
     if not _AT_MIN <= at <= _AT_MAX:
         raise BadLine("ts is outside the years 1 to 9999 in UTC")
@@ -131,11 +132,11 @@ def instant_of(ts: datetime) -> Instant:
 
 
 Opened = list[tuple[str, BinaryIO]]
-"""Files by name, the oldest first, each where reading begins."""
+"""Files by name, oldest first, each positioned where reading begins."""
 
 
 class HistoryReader(Iterator[HistoryLine | RejectedLine]):
-    """Entries in the order they were written; `bytes_read` of `bytes_total` says how far it is."""
+    """Entries in the order they were written; `bytes_read` of `bytes_total` shows progress."""
 
     def __init__(
         self,
@@ -147,7 +148,7 @@ class HistoryReader(Iterator[HistoryLine | RejectedLine]):
         trust_ids: bool = False,
         after: Instant | None = None,
     ) -> None:
-        """`opening` is called with the first line that is asked for; `after` leaves out what is not later."""
+        """`opening` is called with the first requested line; `after` skips entries that are not later."""
         self._path = path
         self._opening = opening
         self._line_bytes_max = line_bytes_max
@@ -161,7 +162,7 @@ class HistoryReader(Iterator[HistoryLine | RejectedLine]):
         return next(self._items)
 
     def close(self) -> None:
-        """Let go of the files before the last line."""
+        """Close the files early."""
         self._items.close()
 
     def _read(self) -> Generator[HistoryLine | RejectedLine, None, None]:
@@ -202,9 +203,9 @@ class HistoryReader(Iterator[HistoryLine | RejectedLine]):
 def read_history(
     path: Path, *, line_bytes_max: int = LINE_BYTES_MAX, trust_ids: bool = False
 ) -> HistoryReader:
-    """Read a history file or an agent's directory, rotated predecessors first, a line at a time.
+    """Read a history file or an agent's directory, rotated files first, one line at a time.
 
-    A bad line is reported and passed over. Raises `InvalidRequest` where there is no history to read.
+    A bad line is reported and skipped. Raises `InvalidRequest` if there is no history.
     """
     with _translate_errors(path):
         bytes_total = sum(file.stat().st_size for file in _find_files(path))
@@ -218,7 +219,7 @@ def read_history(
 
 
 def _open_files(path: Path, stack: ExitStack) -> Opened:
-    """All files of one moment: a rotation meanwhile renames them, and what was opened before is opened again then."""
+    """A consistent set of files: a concurrent rotation renames them, so they are opened again."""
     for _ in range(_OPENINGS_MAX):
         files = _find_files(path)
         with ExitStack() as trying, suppress(FileNotFoundError):
@@ -235,7 +236,7 @@ def _open_files(path: Path, stack: ExitStack) -> Opened:
 
 
 def rotated_number(name: str) -> int | None:
-    """Which predecessor a file is: 1 is the youngest. Clawdapus keeps one, Memplane as many as there were."""
+    """The rotation number of a file: 1 is the newest. Clawdapus keeps one, Memplane all."""
     found = _ROTATED.fullmatch(name)
     return int(found[1]) if found else None
 
@@ -274,7 +275,7 @@ def _decode_envelope(line: bytes) -> _Envelope:
 
 
 def _explain(line: bytes) -> BadLine:
-    """Which of the members is wrong, for a line that is not an envelope."""
+    """The invalid member of a line that is not an envelope."""
     try:
         members = gojson.decode(line, _MEMBERS)
     except gojson.NotJson as exc:
@@ -296,13 +297,13 @@ def _excerpt(raw: bytes) -> str:
 
 
 def _with_id(line: bytes, id: str) -> bytes:
-    """The line with its id where Clawdapus writes it, if it begins as usual, or else in front."""
+    """The line with its id where Clawdapus writes it, if it begins as usual, else in front."""
     cut = len(_HEAD) if line.startswith(_HEAD) else len(b"{")
     return line[:cut] + b'"id":"' + id.encode() + b'",' + line[cut:]
 
 
 def _find_id(line: bytes) -> tuple[int, int] | None:
-    """Where the first top-level `id` member stands, with the one comma that goes with it."""
+    """The span of the first top-level `id` member, with its comma."""
     if not line.startswith(b"{") or b'"id"' not in line:
         return None
     before = 0
@@ -325,22 +326,22 @@ def _find_delimiters(line: bytes) -> Iterator[int]:
         depth += (token in b"{[") - (token in b"}]")
 
 
-# Writing an entry of the session history as Clawdapus itself would write it.
+# Writing entries exactly as Clawdapus writes them.
 
 
-# Go omits what is empty, except in these: a zero is written there, and only what is absent is omitted.
+# Go omits empty values, except for these: a zero is written, and only an absent value is omitted.
 _KEPT_IF_ZERO = frozenset({"name", "round", "arguments", "result", "reported_cost_usd"})
 
 
 class Payload(msgspec.Struct, frozen=True):
-    """What the model answered: a JSON body, or else the text of an event stream."""
+    """The model's response: a JSON body, or the text of an event stream."""
 
     json: Json = None
     text: str = ""
 
 
 class TokenUsage(msgspec.Struct, frozen=True):
-    """Token counts; zero means unknown and is not written. A cost of zero is."""
+    """Token counts; zero means unknown and is omitted. A cost of zero is written."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -366,7 +367,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class ToolRound(msgspec.Struct, frozen=True):
-    """One exchange with the model within a managed turn, and the tools it called."""
+    """One exchange with the model within a managed turn, with the tools it called."""
 
     round: int
     wall_time_ms: int = 0
@@ -392,7 +393,7 @@ def compose_line(
     tool_trace: Sequence[ToolRound] = (),
     status: str = "",
 ) -> HistoryLine:
-    """A new entry with its id. Bytes are taken as JSON text and keep their spelling; `at` loses its fraction."""
+    """A new entry with its id. Bytes are JSON text and are kept as they are; `at` is truncated to seconds."""
     at -= at % SECOND
     if request_effective is not None and not isinstance(request_effective, bytes):
         request_effective = gojson.encode(request_effective, sort_keys=True)
@@ -419,7 +420,7 @@ def compose_line(
 
 
 def format_timestamp(at: Instant) -> str:
-    """RFC 3339 in whole seconds, the only spelling Clawdapus writes."""
+    """RFC 3339 in whole seconds, the only format Clawdapus writes."""
     return to_datetime(at - at % SECOND).isoformat().replace("+00:00", "Z")
 
 

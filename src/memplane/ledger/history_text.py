@@ -1,7 +1,8 @@
-"""What was said in one entry of the session history: the text worth remembering.
+"""The text worth remembering in a session history entry.
 
-Read from the request as the agent sent it, never as it went upstream: that one holds memories which were
-recalled into it, and remembering them again would be hearing our own echo."""
+It is read from the request as the agent sent it, not as it went upstream: the latter contains injected memory, which
+must not be stored again.
+"""
 
 import json
 import math
@@ -19,21 +20,19 @@ from memplane.ledger.history import BadLine, HistoryLine, format_timestamp, pars
 from memplane.safety.fence import strip_injected
 from memplane.safety.redact import find_secrets, redact, redact_tree
 
-# The assistant's reply in one entry of the session history, whichever API it was given through.
-#
-# The entry holds a JSON body or the text of an event stream, of OpenAI's chat completions, OpenAI's responses or
-# Anthropic's messages. Nothing here raises on a shape it does not know; it yields less.
+# The assistant's reply in an entry: a JSON body or the text of an event stream, of OpenAI's chat completions,
+# OpenAI's responses or Anthropic's messages. Unknown shapes raise nothing and yield less.
 
 
 _TEXT_PARTS = (None, "text", "input_text", "output_text")
 _RESPONSE_ENDS = ("response.completed", "response.incomplete")
-# U+2028 ends a line for `str.splitlines`, yet may stand unescaped inside a JSON string.
+# U+2028 ends a line for `str.splitlines`, but may occur unescaped inside a JSON string.
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _VALUE = msgspec.json.Decoder()
 
 
 class _Piece(msgspec.Struct):
-    """Something an event adds to a part of the reply: speech if `tool` is None, else a tool's arguments."""
+    """What an event adds to a part of the reply: text if `tool` is None, else a tool's arguments."""
 
     part: str
     text: str
@@ -41,7 +40,7 @@ class _Piece(msgspec.Struct):
 
 
 def reply_text(response: Any) -> str:
-    """What the assistant said, and each tool it called as `tool_call name {"argument":…}`, a line each."""
+    """The assistant's text, and each tool call as `tool_call name {"argument":…}`, one per line."""
     if not isinstance(response, dict):
         return ""
     body, stream = response.get("json"), response.get("text")
@@ -51,13 +50,13 @@ def reply_text(response: Any) -> str:
 
 
 def reply_of(text: str) -> dict[str, Any]:
-    """The response of an entry that amounts to this reply: what is left of a stream that cannot be shown as it came."""
+    """The response equivalent to this reply, for a stream that cannot be shown as it is."""
     message = {"role": "assistant", "content": text}
     return {"format": "json", "json": {"choices": [{"index": 0, "message": message}]}}
 
 
 def part_text(part: Any) -> str:
-    """The text of one part of a message's content; pictures, thoughts and the unknown have none."""
+    """The text of one content part; images, thinking and unknown parts have none."""
     if isinstance(part, dict):
         kind = part.get("type")
         part = part.get("refusal") if kind == "refusal" else part.get("text") if kind in _TEXT_PARTS else None
@@ -65,7 +64,7 @@ def part_text(part: Any) -> str:
 
 
 def content_text(content: Any) -> str:
-    """The text of a message's content, which is one text or a list of parts."""
+    """The text of a message's content, which is a string or a list of parts."""
     return join_parts(map(part_text, content)) if isinstance(content, list) else part_text(content)
 
 
@@ -74,7 +73,7 @@ def join_parts(texts: Iterable[str]) -> str:
 
 
 def decode_leniently(text: str | bytes) -> Any:
-    """The value, or None; what Go lets pass, such as an unpaired surrogate or `1e999`, is no obstacle."""
+    """The value, or None. Accepts what Go accepts, such as an unpaired surrogate or `1e999`."""
     try:
         return _VALUE.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -158,7 +157,7 @@ def _assemble(pieces: list[_Piece]) -> str:
     text = "".join(piece.text for piece in pieces)
     if all(piece.tool is None for piece in pieces):
         return text
-    # Only one of the pieces has to name the tool; without a name there is no telling what was called.
+    # Only one piece has to name the tool; without a name the call is unknown.
     name = next((piece.tool for piece in pieces if piece.tool), None)
     return _tool_call(name, text) if name else ""
 
@@ -170,7 +169,7 @@ def _events(stream: str) -> Iterator[dict[str, Any]]:
             data.append(line.removeprefix("data:"))
         elif not line and data:
             event = decode_leniently("\n".join(data))
-            # Some servers leave out the empty line between events.
+            # Some servers omit the empty line between events.
             events = map(decode_leniently, data) if event is None else [event]
             yield from (event for event in events if isinstance(event, dict))
             data = []
@@ -204,7 +203,7 @@ def _block_pieces(event: dict[str, Any]) -> list[_Piece]:
 
 
 def _response_pieces(event: dict[str, Any]) -> list[_Piece]:
-    """OpenAI's responses, where the stream breaks off before it repeats the whole."""
+    """OpenAI's responses, if the stream ends before it repeats the whole response."""
     part = f"output {event.get('output_index')} {event.get('content_index')}"
     match event:
         case {"type": "response.output_text.delta" | "response.refusal.delta", "delta": str(text)}:
@@ -234,10 +233,10 @@ def _delta_pieces(delta: dict[str, Any]) -> list[_Piece]:
 
 RUNTIME_CONTEXT = "[Runtime context for this invocation."
 FAILED = "error"
-"""The status of a managed turn that came to nothing; Clawdapus writes it down and hands it to no memory."""
+"""The status of a failed managed turn; Clawdapus records it but sends it to no memory."""
 
 WITHIN = "memplane_within"
-"""In the metadata of a line that was made from a turn of ours: the only place where that is told."""
+"""Metadata key of a line made from a turn of ours: the scope it is limited to."""
 
 SYSTEM_ROLES = ("system", "developer")
 _TOOL_ROLES = ("tool", "function")
@@ -245,7 +244,7 @@ _TOOL_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
 
 class SpokenTurn(msgspec.Struct, frozen=True):
-    """Who said it (user, tool or assistant) and what."""
+    """The role (user, tool or assistant) and the text."""
 
     role: str
     text: str
@@ -261,11 +260,10 @@ _ENTRY = msgspec.json.Decoder(_Entry)
 
 
 def extract_turns(line: bytes) -> list[SpokenTurn]:
-    """The last thing the user said, the tool results since, and the assistant's reply, in this order.
+    """The user's last message, the tool results since, and the assistant's reply, in this order.
 
-    An agent that runs its own tools sends the user's message with every round, so it comes with each of those
-    entries. A turn that failed is on record, and nothing was said in it. Never raises: a shape it does not know
-    yields less.
+    An agent that runs its own tools sends the user's message with every round, so it is part of each of those
+    entries. A failed turn has no text. Never raises: unknown shapes yield less.
     """
     entry = _decode_entry(line)
     if entry.status == FAILED:
@@ -274,7 +272,7 @@ def extract_turns(line: bytes) -> list[SpokenTurn]:
 
 
 def within_of(line: bytes) -> str | None:
-    """The only place where it is told, for a line that was made from a turn of ours; None: everywhere."""
+    """The scope of a line made from a turn of ours; None for no limit."""
     if WITHIN.encode() not in line:
         return None
     request = _decode_entry(line).request_original
@@ -294,9 +292,9 @@ def _decode_entry(line: bytes) -> _Entry:
 
 
 def latest_input(request: Any) -> list[SpokenTurn]:
-    """The last thing the user said in a request, and the tool results since.
+    """The user's last message in a request, and the tool results since.
 
-    Walks back to the last message in which the user speaks: the whole conversation is sent every turn.
+    Searches backwards, because every turn sends the whole conversation.
     """
     newest_first: list[SpokenTurn] = []
     for message in reversed(_messages(request)):
@@ -308,7 +306,7 @@ def latest_input(request: Any) -> list[SpokenTurn]:
 
 
 def question_in(request: Any) -> str:
-    """What memory is asked before a turn: the last thing the user said; without one, what the agent was told to be."""
+    """The query for a recall before a turn: the user's last message, else the system prompt."""
     spoken = [turn.text for turn in latest_input(request) if turn.role == "user"]
     if spoken:
         return spoken[-1]
@@ -322,7 +320,7 @@ def question_in(request: Any) -> str:
 
 
 def _messages(request: Any) -> list[Any]:
-    """The conversation sent for a chat completion, an Anthropic message or an OpenAI response."""
+    """The messages of a chat completion, an Anthropic message or an OpenAI response."""
     match request:
         case {"messages": list(messages)} | {"input": list(messages)}:
             return messages
@@ -343,7 +341,7 @@ def _message_turns(message: Any) -> list[SpokenTurn]:
 
 
 def _user_turns(content: Any) -> list[SpokenTurn]:
-    """Anthropic puts the results of tools into a message of the user, before what the user says."""
+    """Anthropic puts tool results into a user message, before the user's text."""
     turns: list[SpokenTurn] = []
     spoken: list[str] = []
     for part in content if isinstance(content, list) else [content]:
@@ -355,12 +353,12 @@ def _user_turns(content: Any) -> list[SpokenTurn]:
 
 
 def _result_text(content: Any) -> str:
-    """A tool answers with text, with parts of which some are text, or with any other JSON."""
+    """A tool result is text, a list of parts, or any other JSON."""
     return content_text(content) or (encode_compact(content) if isinstance(content, dict) else "")
 
 
 def _without_injected(text: str) -> str:
-    """Without the proxy's words, which it may put into the user's mouth: recalled memory, feeds, the time."""
+    """Without text the proxy adds to a user message: injected memory, feeds, the time."""
     return "" if text.lstrip().startswith(RUNTIME_CONTEXT) else strip_injected(text)
 
 
@@ -369,19 +367,17 @@ def _turn(role: str, text: str) -> list[SpokenTurn]:
     return [SpokenTurn(role, text)] if text else []
 
 
-# An entry of the session history without secrets, for whoever reads it from outside.
-#
-# The ledger keeps a line byte for byte. Going out, every text of it is redacted: what was asked, what was answered,
-# and what tools were given and gave, which Clawdapus itself leaves as it was.
+# Redaction of an entry before it leaves. The ledger keeps the line byte for byte; on the way out every text is
+# redacted: the request, the response, and tool arguments and results, which Clawdapus leaves as they are.
 
 
 _OWN = ("version", "id", "status", "ts", "claw_id")
-"""What is left of a line that can be read and not be written again."""
+"""The replacement for a line that can be read but not written again."""
 _DIGITS_MAX = 4_000
 
 
 def scrub_line(line: bytes) -> tuple[bytes, int]:
-    """The line and how many secrets went. Without any, it is the same line, byte for byte."""
+    """The redacted line and the number of secrets; without any, the same line, byte for byte."""
     entry = decode_rewritable(line)
     if not isinstance(entry, dict):
         text = redact(line.decode("utf-8", "replace"))
@@ -398,7 +394,7 @@ def scrub_line(line: bytes) -> tuple[bytes, int]:
 
 
 def decode_rewritable(line: bytes) -> Any:
-    """JSON with numbers that can be written again; None where it is none."""
+    """JSON whose numbers can be written again; None if it is not JSON."""
     try:
         return json.loads(gojson.mend_surrogates(line), parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError):
@@ -415,8 +411,7 @@ def _whole(text: str) -> int | str:
 
 
 def _scrub_stream(response: Any) -> tuple[Any, int]:
-    """A secret may be spread over the events of a stream, where no single one of them shows it. Such a stream is told
-    as the reply it amounts to."""
+    """A secret may be spread over several events of a stream. Such a stream is replaced by its reply."""
     if not (isinstance(response, dict) and isinstance(response.get("text"), str)):
         return response, 0
     reply = reply_text(response)
@@ -429,11 +424,11 @@ def _scrub_stream(response: Any) -> tuple[Any, int]:
 def _encode(entry: dict[str, Any]) -> bytes:
     try:
         return gojson.encode(entry)
-    except InvalidRequest:  # nested so deeply that it cannot be written again
+    except InvalidRequest:  # nested too deeply to be written again
         return gojson.encode({name: entry[name] for name in _OWN if isinstance(entry.get(name), str | int)})
 
 
-# An entry as a memory service is sent it: scrubbed or spelled anew on its way, and sometimes with little in it.
+# An entry as received by a memory service: redacted or re-encoded on its way, sometimes incomplete.
 
 
 _MEMBERS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -442,9 +437,9 @@ _ABSENT = (b"", b"null", b'""', b"0")
 
 
 def received_line(entry: bytes, *, now: Instant, line_bytes_max: int) -> HistoryLine:
-    """The entry as one line of a ledger, under the id it came with. Raises `BadLine`.
+    """The entry as one ledger line, under the id it came with. Raises `BadLine`.
 
-    Only the id must be there: senders simpler than Clawdapus leave out the version and the time, which are then ours.
+    Only the id is required: simple senders omit the version and the time, which are then filled in.
     """
     try:
         line = gojson.compact(b"{}" if entry.strip() == b"null" else entry)
@@ -477,7 +472,7 @@ def _id_of(members: dict[str, msgspec.Raw]) -> str:
 
 
 def _rewritten(members: dict[str, msgspec.Raw], added: dict[str, bytes]) -> bytes:
-    """With the members that a line begins with in their usual place."""
+    """With the leading members in their usual order."""
     raw = {name: bytes(value) for name, value in members.items()} | added
     first: dict[str, gojson.Json] = {name: raw.pop(name) for name in ("version", "id") if name in raw}
     return gojson.encode(first | raw)

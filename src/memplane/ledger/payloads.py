@@ -1,4 +1,4 @@
-"""What a ledger entry carries, by op. Written as JSON so that a person can read an export."""
+"""The payload of a ledger entry, by op. Written as JSON so a person can read an export."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -11,7 +11,7 @@ from memplane.types import Entry, Kind, Op, Visibility
 
 
 class TurnPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`turn`: something said, exactly as it came in."""
+    """`turn`: a message, exactly as received."""
 
     role: str
     content: str
@@ -22,21 +22,21 @@ class TurnPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     metadata: dict[str, Any] | None = None
     scope: Visibility = Visibility.GLOBAL
     document: str | None = None
-    """The id of a document that it is about, which need not be kept here."""
+    """The id of a document it refers to, which need not be stored here."""
     document_name: str | None = None
 
 
 class FileFrame(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The file that a memory was written in by hand: what stood before its content and after it, letter by letter."""
+    """The hand-written file a memory came from: the exact text before and after its content."""
 
     path: str = ""
-    """Below the folder of such files; empty where the file belongs to another memory."""
+    """Path below the folder of such files; empty if the file belongs to another memory."""
     head: str = ""
     tail: str = ""
 
 
 class StorePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`store`: a typed memory, stored on purpose."""
+    """`store`: a typed memory stored by a caller."""
 
     kind: Kind
     content: str
@@ -47,7 +47,7 @@ class StorePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     page: FileFrame | None = None
     scope: Visibility = Visibility.GLOBAL
     learning: str | None = None
-    """The learning that was confirmed, where compaction proposed it."""
+    """The confirmed draft, if compaction proposed it."""
 
 
 class PutPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,26 +58,25 @@ class PutPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     category: str
     at: Instant
     expires: Instant | None = None
-    """None for what stays until it is forgotten: files that an agent keeps."""
+    """None for values without expiry, such as agent files."""
     tags: tuple[str, ...] = ()
     created: Instant | None = None
-    """When the key began, if not now. Written here, so that it outlives the values before this one."""
+    """When the key was created, if not now. Recorded here so it outlives earlier values."""
 
 
 class ForgetEffects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What statements decided before they were forgotten, in ids alone: a replay, which meets them no more, decides the
-    same."""
+    """Decisions made by forgotten statements, in ids only, so that a replay decides the same."""
 
     decided: dict[str, str] = {}
-    """How memories were filed that were weighed against a forgotten one: memory id to outcome."""
+    """Outcomes of memories that were compared with a forgotten one: memory id to outcome."""
     ended: dict[str, list[tuple[str, str, Instant]]] = {}
-    """What a forgotten memory replaced, by the entry at whose place it did: (memory, the one in its place, when)."""
+    """What a forgotten memory superseded, by the entry where it did: (memory, its successor, when)."""
     heirs: dict[str, str] = {}
-    """Who took the place of a forgotten memory."""
+    """The successors of forgotten memories."""
 
 
 class ForgetPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`forget` and `sweep`: what was erased, in numbers; its receipt."""
+    """`forget` and `sweep`: counts of what was erased, and the receipt."""
 
     receipt: str
     at: Instant
@@ -85,32 +84,32 @@ class ForgetPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     counts: dict[str, int]
     reason: str = ""
     victims: str = ""
-    """A digest over the ids it buried, so that no tombstone can be added or taken away later."""
+    """A digest over the forgotten ids, so that no tombstone can be added or removed later."""
     superseded: tuple[str, ...] = ()
-    """Memories that something it buried had replaced. They stay replaced, after a replay too."""
+    """Memories superseded by a forgotten one. They stay superseded, also after a replay."""
     aftermath: ForgetEffects = ForgetEffects()
 
 
 class PurgePayload(msgspec.Struct, frozen=True, kw_only=True):
-    """`purge`: memories superseded before then left the projection; their entries stay."""
+    """`purge`: memories superseded before then left the projection; their entries remain."""
 
     before: Instant
     count: int
 
 
 class DerivePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`derive`: what a language model read out of one entry, kept so that a replay asks no model."""
+    """`derive`: an LLM's answer about one entry, kept so that a replay calls no LLM."""
 
     entry: str
     extractor: str
     claims: list[list[dict[str, Any]]]
-    """For each turn of the entry, its propositions."""
+    """The propositions of each turn of the entry."""
     tokens_in: int = 0
     tokens_out: int = 0
 
 
 class ResolvePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`resolve`: somebody decided which of two memories holds."""
+    """`resolve`: the decision which of two memories is correct."""
 
     winner: str
     losers: tuple[str, ...]
@@ -118,7 +117,7 @@ class ResolvePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class DocumentPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`document`: a document, exactly as it came in. Its `ref` is the upload it replaces."""
+    """`document`: an upload, exactly as received. Its `ref` is the upload it replaces."""
 
     document: str
     name: str
@@ -126,15 +125,15 @@ class DocumentPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     at: Instant
     text: str | None = None
     data: bytes | None = None
-    """What is no text; one of the two is there."""
+    """Binary content; either this or the text is set."""
     project: str | None = None
     created: Instant | None = None
     """When the id was first uploaded, if not now."""
 
 
 class CollectPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`collect`: a collection is made or given up, a document comes into it or leaves it. The `ref` of what undoes
-    something is the entry that did it."""
+    """`collect`: a collection is created or deleted, or a document is added or removed. The `ref` of an undo is the
+    entry it undoes."""
 
     action: Literal["create", "delete", "add", "remove"]
     collection: str
@@ -147,7 +146,7 @@ class CollectPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class DistilPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`distil`: what a language model made of a document, kept so that a replay asks no model."""
+    """`distil`: an LLM's summary of a document, kept so that a replay calls no LLM."""
 
     entry: str
     """The upload it was made from."""
@@ -163,7 +162,7 @@ class DistilPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class FeedbackPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`feedback`: what an agent made of what it was told, in ids alone."""
+    """`feedback`: which returned memories an agent used, in ids only."""
 
     recall: str
     selected: tuple[str, ...]
@@ -173,46 +172,45 @@ class FeedbackPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class PromotePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`learn`, `digest` and `summarize`: what compaction keeps of a raw day, with the words it was read from. A learning
-    is a draft that somebody confirms or rejects; a digest line is a part of its week's digest; what was said last in a
-    thread is a part of its day's summary. Nothing in it is about when or where it was compacted, so that two machines that
-    compact the same day write the same entry."""
+    """`learn`, `digest` and `summarize`: what compaction keeps of a raw day, with its source text. A learning is a
+    draft to be confirmed or rejected; a digest line is part of its week's digest; the last message of a thread is
+    part of its day's summary. It contains nothing about when or where it was compacted, so two machines that compact
+    the same day write the same entry."""
 
     day: str
     kind: str
-    """Of a learning, the kind of the memory it would be; of a digest line, what sort of line; of what was said last, the
-    role of who said it."""
+    """For a learning, the kind of the resulting memory; for a digest line, the kind of line; for a thread, the role
+    of its last speaker."""
     text: str
     at: Instant
     """When it was said."""
     sources: tuple[str, ...]
-    """The entries it was read from. It is forgotten with the first of them that is forgotten, but not when retention
-    takes them: that is what it is kept for."""
+    """Its source entries. It is forgotten with the first of them that is forgotten, but kept when retention removes
+    them."""
     quote: str = ""
     conversation: str | None = None
     project: str | None = None
     scope: Visibility = Visibility.GLOBAL
     document: str | None = None
-    """The id of a document that it is about."""
+    """The id of a document it refers to."""
     speaker: str | None = None
     line: dict[str, Any] | None = None
-    """Where it was a line of another program's log, what that said of the thread."""
+    """Thread metadata, if it was a line of another program's log."""
 
 
 KEEPING = (Op.LEARN, Op.DIGEST, Op.SUMMARIZE)
 """Ops whose payload is a `PromotePayload`."""
 
 INTERACTION = "interaction"
-"""In the metadata of a turn that was a line of another program's log: what the line said beyond what a turn has a place
-for."""
+"""In the metadata of a turn imported from another program's log: the fields a turn has no place for."""
 
 
 class Judgement(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
-    """What compaction decided about one thing of a raw entry."""
+    """Compaction's decision about one item of a raw entry."""
 
     entry: str
     item: str
-    """A memory's id, or `turn-` and the number of a turn of the entry."""
+    """A memory id, or `turn-` and the number of a turn of the entry."""
     outcome: str
     """`learn`, `digest` or `discard`."""
     into: str = ""
@@ -221,32 +219,32 @@ class Judgement(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True
 
 
 class CompactPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`compact`: what was decided about entries of a day, in ids alone."""
+    """`compact`: decisions about the entries of a day, in ids only."""
 
     day: str
     judgements: tuple[Judgement, ...]
 
 
 class DecidePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`decide`: somebody, or the policy, confirmed or rejected a learning."""
+    """`decide`: a person or the policy confirmed or rejected a draft."""
 
     learning: str
     confirmed: bool
     by: str
     memory: str | None = None
-    """What a confirmed one became."""
+    """The memory a confirmed draft became."""
 
 
 class ReleasePayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`release`: somebody looked at what was flagged, and it is told as any other."""
+    """`release`: a person released a flagged memory or entry from quarantine."""
 
     id: str
-    """A memory's, or an entry's: then everything that was read out of it is released."""
+    """The id of a memory, or of an entry: then everything derived from it is released."""
     at: Instant
 
 
 class PinPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`pin`: somebody wants a memory always told, or no longer."""
+    """`pin`: a person pinned or unpinned a memory."""
 
     memory: str
     at: Instant
@@ -304,7 +302,7 @@ def encode(payload: Payload) -> bytes:
 
 
 def decode(entry: Entry) -> Payload:
-    """The payload of an entry that has one; a `history` entry is a line of its own format and not for here."""
+    """The payload of an entry that has one; a `history` entry has its own line format and is not decoded here."""
     if entry.body is None:
         raise ValueError(f"entry {entry.id} is erased")
     return decode_body(entry.op, entry.body)

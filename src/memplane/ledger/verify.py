@@ -1,4 +1,4 @@
-"""Proof that nothing in a ledger was changed, reordered or dropped."""
+"""Verification that nothing in a ledger was changed, reordered or removed."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -18,8 +18,8 @@ _PROBLEMS_MAX = 20
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """What `verify` found. `seq`, the end of the chain, and `digest` can be kept elsewhere and given to a later
-    verification."""
+    """The result of `verify`. `seq`, the end of the chain, and `digest` can be stored elsewhere and checked by a
+    later verification."""
 
     ok: bool
     entries: int
@@ -36,8 +36,8 @@ def verify(
     expected: dict[int, str] | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Verification:
-    """Walk the whole chain. `expected` maps places to digests that were written down earlier: receipts, or the
-    answer of an earlier verification; a ledger that was rewritten as a whole cannot pass through them."""
+    """Walk the whole chain. `expected` maps positions to digests recorded earlier, from receipts or an earlier
+    verification; a rewritten ledger cannot reproduce them."""
     walk = _Walk(dict(expected or {}))
     while rows := reader.ledger.rows(after=walk.position, limit=_CHUNK):
         for row in rows:
@@ -65,7 +65,7 @@ def verify(
 
 
 class _Walk:
-    """The place reached and what was found wrong on the way."""
+    """The position reached and the problems found."""
 
     def __init__(self, expected: dict[int, str]) -> None:
         self.expected = expected
@@ -118,13 +118,13 @@ class _Walk:
 
 
 def _is_variant_of(row: LedgerRow) -> bool:
-    """Whether an entry that was renamed is named after its body; once that is erased, only whom it was named after."""
+    """Whether a renamed entry is named after its body; once that is erased, only the original id can be checked."""
     body, base = row.entry.body, base_of(row.chained_id)
     return base_of(row.entry.id) == base and (body is None or original_id(row.entry.id, body) == base)
 
 
 def _verify_tombstones(reader: Reader, walk: _Walk) -> None:
-    """Every tombstone belongs to a forget on record, and every forget has all of its tombstones."""
+    """Every tombstone belongs to a recorded forget, and every forget has all of its tombstones."""
     stones: defaultdict[int, list[Tombstone]] = defaultdict(list)
     buried: set[str] = set()
     for tombstone in reader.ledger.tombstones():
@@ -144,7 +144,7 @@ def _verify_tombstones(reader: Reader, walk: _Walk) -> None:
 
 
 def _follows(stone: Tombstone, buried: set[str]) -> bool:
-    """Whether one goes because another did."""
+    """Whether one is forgotten because another is."""
     cause = stone.cause or ""
     return cause in buried and is_forgotten_with(stone.id, cause)
 

@@ -1,4 +1,4 @@
-"""Bad input is normal input: one clear sentence each, before anything is written."""
+"""Input validation: one clear error per mistake, raised before anything is written."""
 
 from collections.abc import Iterable
 from datetime import timedelta
@@ -15,7 +15,7 @@ _COUNT_MAX = 100_000
 
 
 def check_text(value: str, *, field: str, chars_max: int | None = None, bytes_max: int | None = None) -> str:
-    """Real text: not empty, not half a character, no NUL, not too long."""
+    """Valid text: not empty, no lone surrogate, no NUL, not too long."""
     if not isinstance(value, str):
         raise InvalidRequest(f"{field}: give text, not {type(value).__name__}", field=field)
     if not visible(value).strip():
@@ -38,13 +38,13 @@ def check_name(value: str | None, *, field: str, chars_max: int = 512) -> str | 
 
 def check_encodable(value: str, *, field: str, bytes_max: int | None = None) -> None:
     if "\x00" in value:
-        raise InvalidRequest(f"{field} holds a NUL byte; remove it, text does not contain one", field=field)
+        raise InvalidRequest(f"{field} contains a NUL byte; remove it", field=field)
     try:
         size = len(value) if value.isascii() else len(value.encode("utf-8"))
     except UnicodeEncodeError as exc:
         raise InvalidRequest(
-            f"{field} holds half a character at position {exc.start} (a lone surrogate); "
-            "decode the source as UTF-8 or UTF-16 before handing it over",
+            f"{field} contains half a character at position {exc.start} (a lone surrogate); "
+            "decode the source as UTF-8 or UTF-16 first",
             field=field,
         ) from exc
     if bytes_max is not None and size > bytes_max:
@@ -54,7 +54,7 @@ def check_encodable(value: str, *, field: str, bytes_max: int | None = None) -> 
 
 
 def check_query(**names: str | None) -> None:
-    """What a read asks by: text that could be there."""
+    """The arguments of a read: text that could exist in the store."""
     for field, value in names.items():
         if value is not None:
             check_encodable(value, field=field)
@@ -67,14 +67,14 @@ def check_caller(value: str, *, field: str) -> None:
 
 
 def check_no_secret(value: str, *, field: str) -> str:
-    """A name is shown everywhere; a secret in it could not be redacted without losing what it names."""
+    """A name appears everywhere, and redacting a secret in it would lose the name."""
     if find_secrets(value):
-        raise InvalidRequest(f"{field} holds what looks like a secret; choose a name without it", field=field)
+        raise InvalidRequest(f"{field} looks like a secret; choose another name", field=field)
     return value
 
 
 def check_depth(value: Any, *, field: str, depth_max: int = 64) -> None:
-    """Deeper values could be written and never read again."""
+    """A deeper value could be written but not read back."""
     level = [value]
     for _ in range(depth_max):
         level = [inner for item in level if isinstance(item, dict | list | tuple) for inner in _members(item)]
@@ -88,9 +88,9 @@ def _members(item: Any) -> Iterable[Any]:
 
 
 def check_not_injected(value: str, *, field: str) -> str:
-    """More than what memory itself put into a prompt: keeping that again would breed."""
+    """Reject text that is only injected memory: storing it again would multiply it."""
     if not strip_injected(value):
-        raise InvalidRequest(f"{field} holds only recalled memory; say what is new", field=field)
+        raise InvalidRequest(f"{field} contains only injected memory; nothing new to store", field=field)
     return value
 
 
@@ -134,7 +134,7 @@ def check_list(values: Iterable[str], *, field: str) -> tuple[str, ...]:
 
 
 def check_ids(values: Iterable[str], *, field: str, count_max: int = 1_000) -> list[str]:
-    """Ids, each once."""
+    """Ids, without duplicates."""
     found = list(dict.fromkeys(check_list(values, field=field)))
     if len(found) > count_max:
         raise InvalidRequest(f"{field}: at most {count_max:,} ids at once", field=field)
@@ -154,7 +154,7 @@ def check_limit(limit: int, limit_max: int = 1_000_000) -> None:
 
 
 def check_counts(**counts: int) -> None:
-    """Numbers of things to give back: none is fine, less than none is not."""
+    """Result limits: zero is valid, negative is not."""
     for field, count in counts.items():
         if not 0 <= count <= _COUNT_MAX:
             raise InvalidRequest(f"{field}: give 0 to {_COUNT_MAX:,}, not {count}", field=field)
@@ -168,7 +168,7 @@ def check_role(value: str) -> str:
 
 
 def check_scope(value: str, *, conversation: str | None, project: str | None) -> Visibility:
-    """Where something may be told. What belongs to one place has to say to which."""
+    """The scope of a turn or memory. A limited scope must name its conversation or project."""
     try:
         reach = Visibility(value)
     except ValueError as exc:
@@ -184,17 +184,17 @@ def check_scope(value: str, *, conversation: str | None, project: str | None) ->
 
 
 def check_window(value: timedelta | None, *, keyed: bool) -> int | None:
-    """How long an idempotency key holds, in microseconds; None: for ever."""
+    """How long an idempotency key is valid, in microseconds; None: forever."""
     if value is None:
         return None
     if not keyed:
         raise InvalidRequest(
-            "idempotency_window: it says how long an idempotency_key holds; give one, and no id",
+            "idempotency_window needs an idempotency_key, and no id",
             field="idempotency_window",
         )
     if not isinstance(value, timedelta) or value <= timedelta(0):
         raise InvalidRequest(
-            f"idempotency_window: give a length of time above nought, not {value!r}",
+            f"idempotency_window: give a positive duration, not {value!r}",
             field="idempotency_window",
         )
     return value // timedelta(microseconds=1)

@@ -1,5 +1,4 @@
-"""What compaction kept, as it is shown: learnings as drafts, and digest lines, which take the place of what was said
-once that is gone."""
+"""The results of compaction as memory: drafts, and digest lines, which replace turns once those are gone."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,7 +14,7 @@ _IMPORTANCE = 0.4
 
 
 def promote(writer: Writer, entry: Entry, promoted: PromotePayload, text: str) -> None:
-    """An entry that keeps something; `text` is what of it may be shown."""
+    """An entry that keeps something; `text` is the part that may be shown."""
     line = CompactionLine(
         id=entry.id,
         seq=entry.seq,
@@ -64,8 +63,8 @@ def decided(writer: Writer, entry: Entry, verdict: DecidePayload) -> None:
 
 
 def surface(writer: Writer, lines: Iterable[CompactionLine]) -> None:
-    """A digest line is told once nothing of what it was read from is there any more; until then that is told itself. So
-    the outcome is the same whichever came first, and after a replay."""
+    """A digest line becomes visible once all of its sources are gone; until then the sources are returned. So the
+    result does not depend on the order of arrival, and is the same after a replay."""
     for line in lines:
         if line.layer is not Layer.DIGEST or writer.ledger.with_payload(line.sources):
             continue
@@ -74,7 +73,7 @@ def surface(writer: Writer, lines: Iterable[CompactionLine]) -> None:
 
 
 def _memory(line: CompactionLine) -> Memory:
-    """Under its date: what was so then may have changed since, and nobody weighs it against what is said later."""
+    """With its date: it may have changed since, and conflict detection does not compare it with later statements."""
     return Memory(
         id=line.id,
         kind=Kind.CONTEXT,
@@ -96,19 +95,19 @@ def _memory(line: CompactionLine) -> Memory:
 
 
 def promoted_from(reader: Reader, entry_ids: Sequence[str]) -> list[tuple[int, str]]:
-    """(seq, id) of what was read from these entries, and goes with them when somebody forgets them."""
+    """(seq, id) of what was derived from these entries, which a forget erases with them."""
     return [(line.seq, line.id) for line in reader.compaction.lines_from(entry_ids)] if entry_ids else []
 
 
 def same_learnings(reader: Reader, line: CompactionLine) -> list[CompactionLine]:
-    """Learnings that say the same in the same place, itself among them, by id: one decision is about all of them."""
+    """Drafts that say the same in the same scope, including itself, by id: one decision applies to all."""
     says = (line.kind, line.text, line.within)
     alike = [it for it in reader.compaction.lines(Layer.LEARN) if (it.kind, it.text, it.within) == says]
     return sorted(alike, key=lambda it: it.id)
 
 
 def learned_from(reader: Reader, entry_id: str) -> list[str]:
-    """The learnings that a stored memory came from, and the entries these were read from."""
+    """The drafts a stored memory came from, and their source entries."""
     entry = reader.ledger.get(entry_id)
     stored = None if entry is None or entry.op is not Op.STORE or not entry.body else decode(entry)
     if not isinstance(stored, StorePayload) or stored.learning is None:

@@ -25,7 +25,7 @@ def checked_fact(
     at: Instant,
     bytes_max: int,
 ) -> PutPayload:
-    """Trimmed and complete, or an `InvalidRequest` for the first thing that is wrong."""
+    """Trimmed and complete, or an `InvalidRequest` for the first problem."""
     key, value = _text(key, "key"), _text(value, "value")
     if not key:
         raise InvalidRequest('key is required (e.g. "preferences/frontend-framework")', field="key")
@@ -44,7 +44,7 @@ def checked_fact(
 
 
 def checked_ttl(ttl: timedelta | float | None) -> int:
-    """In microseconds. None and zero mean the default: nothing lives for ever."""
+    """In microseconds. None and zero mean the default: no fact lives forever."""
     try:
         life = ttl if isinstance(ttl, timedelta) else timedelta(seconds=ttl or 0)
     except (OverflowError, ValueError, TypeError) as exc:

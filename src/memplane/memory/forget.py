@@ -1,4 +1,4 @@
-"""Forgetting: one transaction over every table and index, a tombstone for every entry, and a receipt."""
+"""Forgetting: one transaction over every table and index, a tombstone per entry, and a receipt."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -23,11 +23,11 @@ from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.store import Reader, Writer
 from memplane.types import ANEW, PAUSE, Entry, Memory, Op, Receipt, State, Turn
 
-# A receipt out of the ledger, where it is kept.
+# Receipts, read from the ledger.
 
 
 def receipt_of(row: LedgerRow) -> Receipt:
-    """What a row of a forget proves."""
+    """The receipt in the row of a forget."""
     payload = decode(row.entry)
     assert isinstance(payload, ForgetPayload)
     return Receipt(
@@ -43,12 +43,12 @@ def receipt_of(row: LedgerRow) -> Receipt:
 
 
 _FOLLOWERS_PER_QUERY = 64
-"""In order there is one; what was said earlier and came in later makes for more."""
+"""Usually one; entries that arrive later with an earlier time add more."""
 _TIMES = ("since", "until", "expired_by")
 
 
 def checked_scope(scope: ForgetScope) -> ForgetScope:
-    """A forget without a scope is refused: nobody empties a space by leaving something out."""
+    """Reject a forget without a scope, so a missing argument cannot empty a space."""
     if scope == ForgetScope():
         raise InvalidRequest(
             "say what to forget: entries, key, prefix, conversation, project, document, since, until, or everything=True"
@@ -70,14 +70,14 @@ def checked_scope(scope: ForgetScope) -> ForgetScope:
 
 
 def scope_words(scope: ForgetScope) -> dict[str, Any]:
-    """The scope as a receipt says it: only what was asked, times as dates."""
+    """The scope as shown in a receipt: only the given conditions, times as dates."""
     words: dict[str, Any] = msgspec.to_builtins(scope)
     return {name: iso(value) if name in _TIMES else value for name, value in words.items()}
 
 
 def entries_to_forget(reader: Reader, scope: ForgetScope) -> list[tuple[int, str]]:
-    """(seq, id) of what a forget would erase: what is shown and in scope, what is hidden and would be, what a model
-    read out of either, and what compaction kept of them."""
+    """(seq, id) of everything a forget would erase: visible entries in scope, hidden ones that would be, LLM records
+    of either, and what compaction kept of them."""
     found = reader.ledger.in_scope(scope)
     if not (scope.entries or scope.everything):
         found += [(entry.seq, entry.id) for entry in reader.ledger.hidden() if _hidden_in(entry, scope)]
@@ -88,8 +88,8 @@ def entries_to_forget(reader: Reader, scope: ForgetScope) -> list[tuple[int, str
 def forget(
     writer: Writer, scope: ForgetScope, *, reason: str, now: Instant, record: Callable[[ForgetPayload], Entry]
 ) -> Receipt:
-    """Erase what is in scope. Ids that were never seen get their tombstone too, so they cannot arrive later; records
-    of forgetting are seen and stay."""
+    """Erase what is in scope. Unknown ids get a tombstone too, so they cannot arrive later; records of forgets are
+    never erased."""
     found = entries_to_forget(writer, scope)
     seen = writer.ledger.known(scope.entries)
     unseen = [(0, id_) for id_ in dict.fromkeys(scope.entries) if id_ not in seen]
@@ -107,7 +107,7 @@ def write_tombstones(
     now: Instant,
     record: Callable[[ForgetPayload], Entry],
 ) -> Receipt:
-    """Tombstones for these (seq, id) pairs, and for what goes with them, under one receipt."""
+    """Set tombstones for these (seq, id) pairs and their dependents, under one receipt."""
     victims = [*victims, *_along(writer, victims)]
     before = writer.ledger.tombstoned([id_ for _, id_ in victims])
     victims = [victim for victim in victims if victim[1] not in before]
@@ -143,8 +143,8 @@ def counts_of(reader: Reader, scope: ForgetScope) -> dict[str, int]:
 
 
 def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "ForgetImpact") -> dict[str, int]:
-    """What is there before and not after, per kind of thing. A memory that was said elsewhere too is still there, under
-    the id of that place, and in its conflicts: it is not counted, and the place where it was said is, as a claim."""
+    """The difference between before and after, per kind. A memory that has another source remains under the id of
+    that source, with its conflicts: it is not counted, but the erased source is, as a claim."""
     taken = {heir.memory for heir in loss.heirs}
     counts = reader.ledger.count_scope([seq for seq, _ in victims if seq])
     counts["memories"] -= len(taken)
@@ -156,21 +156,21 @@ def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "ForgetImp
 
 
 class ForgetImpact(msgspec.Struct, frozen=True):
-    """What goes with the entries of a forget, and whom that concerns."""
+    """The dependents of a forget's entries, and the rows they affect."""
 
     fates: Mapping[str, Memory]
-    """The memories that go, as they stood."""
+    """The memories to be erased, as they were."""
     heirs: Sequence[Evidence]
     odds: Sequence[tuple[str, str]]
     conversations: Sequence[str]
     followers: Sequence[int]
-    """Turns whose vectors were made with a turn that goes."""
+    """Turns whose vectors include an erased turn."""
     superseded: tuple[str, ...]
     aftermath: ForgetEffects
 
 
 def forget_impact(reader: Reader, victims: Sequence[tuple[int, str]]) -> ForgetImpact:
-    """To be asked before they are gone."""
+    """Collect the dependents; call before they are erased."""
     seqs = frozenset(seq for seq, _ in victims if seq)
     fates = {memory.id: memory for memory in reader.memories.of_entries(sorted(seqs))}
     heirs = [said for said in reader.claims.evidence(list(fates)) if said.own.seq not in seqs]
@@ -190,9 +190,9 @@ def forget_impact(reader: Reader, victims: Sequence[tuple[int, str]]) -> ForgetI
 
 
 def needs_rebuild(reader: Reader, victims: Sequence[tuple[int, str]], loss: ForgetImpact) -> bool:
-    """Whether others stand where they do because of one that goes, without a word about it on record: feedback that goes
-    had made them more or less important; or two replicas put something under the same key, or made the same document,
-    and neither knew of the other. What is left then is told by the ledger alone."""
+    """Whether the state of remaining rows depends on an erased one without a record of it: erased feedback changed
+    their importance, or two replicas wrote the same key or document without knowing of each other. The remaining
+    state is then derived from the ledger again."""
     seqs = [seq for seq, _ in victims if seq]
     if reader.memories.rated_by(seqs):
         return True
@@ -205,8 +205,8 @@ def needs_rebuild(reader: Reader, victims: Sequence[tuple[int, str]], loss: Forg
 
 
 def _followers(reader: Reader, seqs: frozenset[int]) -> Iterator[int]:
-    """Turns whose vectors were made with one of these. Imports come in any order, so any turn that was said after one
-    of these, and before the next that was there already, may be among them."""
+    """Turns whose vectors include one of these. Imports arrive in any order, so this may be any turn said after one
+    of these and before the next turn that was already there."""
     for seq in sorted(seqs):
         for turn in reader.turns.between(turn_number(seq, 0), turn_number(seq, TURNS_PER_ENTRY_MAX - 1)):
             for other in _all_after(reader, turn):
@@ -215,7 +215,7 @@ def _followers(reader: Reader, seqs: frozenset[int]) -> Iterator[int]:
 
 
 def _all_after(reader: Reader, turn: Turn) -> Iterator[Turn]:
-    """Those after it that came in after it, as long as they are near enough to be told together with it."""
+    """Following turns that arrived later, as long as they are close enough to belong to the same passage."""
     offset = 0
     while found := reader.turns.after(turn, limit=_FOLLOWERS_PER_QUERY, offset=offset):
         for other in found:
@@ -235,7 +235,7 @@ def erase(
     reason: str,
     causes: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """What a forget at this position of the chain does, here or wherever it was recorded."""
+    """Apply a forget at this chain position, whether it was recorded here or on another replica."""
     anew = needs_rebuild(writer, victims, loss)
     writer.ledger.erase(victims, position=position, at=at, reason=reason, causes=causes)
     if anew:
@@ -248,15 +248,15 @@ def erase(
 
 
 def _along(reader: Reader, victims: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """What goes with these, as far as it is there."""
+    """The dependents of these ids that exist here."""
     there = [id_ for seq, id_ in victims if seq]
     along = kin(reader, there) if there else {}
     return reader.ledger.in_scope(ForgetScope(entries=tuple(along))) if along else []
 
 
 def kin(reader: Reader, ids: Iterable[str]) -> dict[str, str]:
-    """What is forgotten when these are, each with the one it goes with: every body under the same id, and what a model
-    made of them."""
+    """Everything forgotten together with these ids, each with its cause: every body under the same id, and the LLM
+    records made from them."""
     named = set(ids)
     under = {base_of(id_): id_ for id_ in named}
     along = {base: id_ for base, id_ in under.items() if base not in named}
@@ -270,14 +270,14 @@ def kin(reader: Reader, ids: Iterable[str]) -> dict[str, str]:
 
 
 def _replaced(fates: Mapping[str, Memory], heirs: Sequence[Evidence]) -> list[str]:
-    """Of those that take over, the ones that inherit having been replaced."""
+    """Among successors, the ones that inherit having been superseded."""
     first = {heir.memory: heir.own.id for heir in reversed(heirs)}
     return [id_ for gone, id_ in first.items() if fates[gone].state is State.SUPERSEDED]
 
 
 def _inherit(writer: Writer, loss: ForgetImpact) -> None:
-    """What was said twice and forgotten once was still said: the next place takes over, and stands as the first did.
-    What agents made of the first goes with it, since that was said of what is forgotten."""
+    """A memory with several sources survives if one is forgotten: the next source takes over with the same state.
+    Feedback on the first is dropped, since it was given on what is forgotten."""
     taken: dict[str, str] = {}
     for heir in loss.heirs:
         if heir.memory in taken:
@@ -300,8 +300,8 @@ def _inherit(writer: Writer, loss: ForgetImpact) -> None:
 
 
 def _untell(writer: Writer, cut: Sequence[str]) -> None:
-    """A conversation that lost a turn is told anew, as it is now: what was chosen to stand for it, and where its
-    sittings part, was up to that turn, too. Of one that lost all of its turns not even the name is left."""
+    """Rebuild the episodes of a conversation that lost a turn, since that turn may have shaped them. If it lost all
+    turns, not even the name remains."""
     unheard = turn_number(writer.state.marks().derived + 1, 0)
     for conversation in cut:
         last = writer.turns.last_of(conversation, before=unheard)
@@ -313,8 +313,8 @@ def _untell(writer: Writer, cut: Sequence[str]) -> None:
 
 
 def _hidden_in(entry: Entry, scope: ForgetScope) -> bool:
-    """Whether an entry that shows nothing is in scope. One that nobody can read belongs to no key, conversation or
-    time; it is forgotten by its id or with everything."""
+    """Whether a hidden entry is in scope. An unreadable entry has no key, conversation or time; it is forgotten by id
+    or with everything."""
     try:
         payload = decode(entry) if entry.op is not Op.HISTORY else None
         at = (

@@ -1,7 +1,7 @@
-"""What a forgotten statement decided stays decided.
+"""Decisions made by a forgotten statement stay in force.
 
-Whoever said Lisbon, later Rome, and Lisbon again, and then forgets having said Rome, lives in Lisbon as of the last time
-it was said. A replay does not meet Rome any more; without a word about it, the last Lisbon would only repeat the first.
+Example: a user says Lisbon, later Rome, then Lisbon again, and forgets Rome. The user lives in Lisbon as of the last
+statement. A replay no longer sees Rome; without a record, the last Lisbon would only repeat the first.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from memplane.storage.store import Reader
 from memplane.types import Entry, Memory
 
 ADD, CONTEST, IGNORE, RETIRE, SUPERSEDE = "add", "contest", "ignore", "retire", "supersede"
-"""Outcomes of filing a memory, as `enrich.conflict` names them."""
+"""Outcomes of applying a memory, as named in `extract.conflict`."""
 
 
 def forget_effects(
@@ -23,7 +23,7 @@ def forget_effects(
     heirs: Sequence[Evidence],
     odds: Iterable[tuple[str, str]],
 ) -> ForgetEffects:
-    """To be asked before they are gone."""
+    """Collect the effects; call before the entries are erased."""
     taken = {heir.memory: heir.own.id for heir in reversed(heirs)}
     decided = dict.fromkeys(taken.values(), ADD)
     ended: dict[str, list[tuple[str, str, int]]] = {}
@@ -44,7 +44,7 @@ def forget_effects(
             continue
         by = gone[old.superseded_by]
         if not _by_filing(old, by):
-            continue  # somebody decided it, and that is on record
+            continue  # a person decided it, which is on record
         late = old.seq > by.seq
         if late:
             decided[id_] = ADD
@@ -59,7 +59,7 @@ def _replaced_and_purged(
     decided: dict[str, str],
     ended: dict[str, list[tuple[str, str, int]]],
 ) -> None:
-    """As for those that are there still: a replay meets them again, before the purge."""
+    """As for existing memories: a replay meets them again before the purge."""
     for lost in reader.claims.purged_by(list(gone)):
         by = gone[lost.by]
         if by.derived and lost.at == to_instant(by.created_at):
@@ -71,7 +71,7 @@ def _replaced_and_purged(
 
 
 def _by_filing(replaced: Memory, by: Memory) -> bool:
-    """Whether it was replaced by what was said, then and there, rather than by a later decision."""
+    """Whether it was superseded by a statement at that time rather than by a later decision."""
     return by.derived and replaced.superseded_at == by.created_at
 
 
@@ -80,13 +80,13 @@ def _place_of(reader: Reader, memory: Memory) -> str:
 
 
 def _recorded_at(reader: Reader, entry_id: str) -> str:
-    """The entry at which the worker files what this one says."""
+    """The entry at which the worker applies the memories of this one."""
     recorded = derivation_id(entry_id)
     return recorded if recorded in reader.ledger.known([recorded]) else entry_id
 
 
 class ForgottenDecisions:
-    """What all forgets of a ledger left behind."""
+    """The effects of all forgets of a ledger."""
 
     def __init__(self, forgets: Iterable[Entry] = ()) -> None:
         self._decided: dict[str, str] = {}
@@ -101,14 +101,14 @@ class ForgottenDecisions:
                 self._ended.setdefault(place, []).extend(ended)
 
     def outcome(self, memory_id: str) -> str | None:
-        """How it was filed, where that cannot be told any more."""
+        """The recorded outcome of a memory, if it can no longer be computed."""
         return self._decided.get(memory_id)
 
     def ended_at(self, entry_id: str) -> Sequence[tuple[str, str, int]]:
         return self._ended.get(entry_id, ())
 
     def heir_of(self, memory_id: str) -> str:
-        """Who stands in its place by now; itself where nobody does."""
-        for _ in range(len(self._heirs)):  # two replicas may each have made the other's the heir
+        """The memory's current successor; itself if there is none."""
+        for _ in range(len(self._heirs)):  # two replicas may have made each other's memory the successor
             memory_id = self._heirs.get(memory_id, memory_id)
         return memory_id

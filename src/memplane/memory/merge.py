@@ -1,5 +1,5 @@
-"""Taking in what another replica knows, so that memory depends on what entries and tombstones there are, and not on the
-order in which they came: docs/internals/merge.md."""
+"""Merge entries and tombstones of another replica. The resulting memory depends only on the set of entries and
+tombstones, not on the order of arrival: docs/internals/merge.md."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,20 +23,19 @@ from memplane.storage.filter import ForgetScope
 from memplane.storage.store import Reader, Writer
 from memplane.types import Entry, NewEntry, Op, Variant
 
-# Bodies that came under the same id. On every replica the one that was recorded first has the id; the others are kept
-# under ids that say so.
+# Several bodies under the same id. On every replica the body recorded first keeps the id; the others get derived ids.
 
 
 class Family(msgspec.Struct, frozen=True):
-    """What becomes of bodies that came under one id."""
+    """The resolution of bodies that arrived under one id."""
 
     fresh: list[NewEntry]
-    """Those to be added, under the ids they get."""
+    """Entries to add, with their new ids."""
     renamed: list[tuple[str, str]]
-    """Those that are here and get another id, in the order in which to do it: (id before, id now)."""
+    """Existing entries to rename, in order: (old id, new id)."""
     variants: list[Variant]
     known: int
-    """How many came that were here, or came twice."""
+    """Number of received entries that already existed or were duplicates."""
 
 
 class _Member(msgspec.Struct, frozen=True):
@@ -53,7 +52,7 @@ class _Member(msgspec.Struct, frozen=True):
 def families(
     reader: Reader, drafts: Iterable[NewEntry], same: Callable[[NewEntry, bytes], bool]
 ) -> tuple[dict[str, Family], set[str]]:
-    """By the id they came under; and all those ids. `same` says whether a body that is here is what became of another."""
+    """Group by original id. `same` says whether an existing body is what became of a received one."""
     coming: defaultdict[str, list[NewEntry]] = defaultdict(list)
     for draft in drafts:
         coming[original_id(draft.id, draft.body)].append(draft)
@@ -81,8 +80,8 @@ def _family(
 
 
 def _is_there(draft: NewEntry, members: Sequence[_Member], same: Callable[[NewEntry, bytes], bool]) -> bool:
-    """Whether this body was recorded by then. One that came without its body says nothing new; one that is here without
-    is waiting for its tombstone."""
+    """Whether this body was recorded by then. An entry received without its body adds nothing; one stored without its
+    body is waiting for its tombstone."""
     return any(
         not draft.body
         or not member.body
@@ -130,9 +129,9 @@ class MergeResult(msgspec.Struct, frozen=True, kw_only=True):
     variants: tuple[str, ...]
     erased: bool
     unrecorded: Forgets
-    """Tombstones whose forget is not on record here."""
+    """Tombstones whose forget is not recorded here."""
     anew: bool
-    """Whether everything was derived anew."""
+    """Whether the whole projection was rebuilt."""
 
 
 class _NewTombstone(msgspec.Struct, frozen=True):
@@ -146,7 +145,7 @@ class _NewTombstone(msgspec.Struct, frozen=True):
 
 
 class _AppliedForget(msgspec.Struct, frozen=True):
-    """What one forget does here."""
+    """The effect of one forget here."""
 
     stones: list[_NewTombstone]
     payload: ForgetPayload
@@ -160,13 +159,14 @@ def merge(
     now: Instant,
     same: Callable[[NewEntry, bytes], bool] = lambda _, __: False,
 ) -> MergeResult:
-    """One transaction: the union by id, every entry in its place, and nothing forgotten shown. Where all that is new sorts
-    after all that was here, it is projected like anything that comes in; otherwise everything is derived anew."""
+    """Run one merge in a transaction: the union by id, every entry in its place, and nothing forgotten visible. If
+    all new entries sort after the existing ones, they are projected like new arrivals; otherwise the projection is
+    rebuilt."""
     return _Merge(writer, forgets, same).run(drafts, now)
 
 
 class _Merge:
-    """The steps of one merge, and what they find out."""
+    """The steps of one merge."""
 
     def __init__(self, writer: Writer, forgets: Forgets, same: Callable[[NewEntry, bytes], bool]) -> None:
         self._writer = writer
@@ -180,7 +180,8 @@ class _Merge:
         lost = {draft.id: draft for draft in sorted(drafts, key=_order, reverse=True) if draft.id in gone}
         found, _ = families(writer, (draft for draft in drafts if draft.id not in gone), self._same)
         there = {entry.id: entry for entry in writer.ledger.get_many(list(lost))}
-        # What a forgotten entry decided stays decided at its place: of several headers, the first has the id everywhere.
+        # A forgotten entry keeps its place because its decisions stay in force: of several headers, the first has the
+        # id everywhere.
         later = {
             id_: self._free_id(entry)
             for id_, entry in there.items()
@@ -214,22 +215,22 @@ class _Merge:
         )
 
     def _free_id(self, entry: Entry) -> str:
-        """What a header is kept under whose id an earlier one has; it may have come under that name before."""
+        """The id for a header whose id an earlier one has; it may have arrived under that id before."""
         depth = 1
         while self._writer.ledger.known([header_id(entry.id, entry.recorded, depth)]):
             depth += 1
         return header_id(entry.id, entry.recorded, depth)
 
     def _gone(self, drafts: Sequence[NewEntry]) -> dict[str, str]:
-        """Of what comes, what is forgotten, each with the id that is buried: itself, another body under its id, or what a
-        model made it of."""
+        """The received entries that are forgotten, each with the forgotten id: itself, another body under its id, or
+        the source of an LLM record."""
         named = {id_ for reasons in self._forgets.values() for id_ in reasons}
         named |= {base_of(id_) for id_ in named}
         because = {draft.id: _causes(draft) for draft in drafts if draft.op not in projection.RECORDS}
         asked = {id_ for causes in because.values() for id_ in causes}
         stoned = self._writer.ledger.tombstoned(list(asked)) | (asked & named)
         gone: dict[str, str] = {}
-        for _ in range(2):  # what a model made of a variant goes with a variant that goes with its base
+        for _ in range(2):  # the LLM record of a variant goes with the variant, which goes with its base
             for id_, causes in because.items():
                 for cause in causes:
                     if cause in stoned or cause in gone:
@@ -239,7 +240,7 @@ class _Merge:
     def _burials(
         self, fresh: Sequence[NewEntry], gone: Mapping[str, str], renamed: Mapping[str, str]
     ) -> tuple[list[_AppliedForget], Forgets]:
-        """What each forget buries that is on record here or comes now, and the tombstones of those that are not."""
+        """The ids each known or received forget covers, and the tombstones of unknown forgets."""
         positions = {draft.id: self._before.position + place for place, draft in enumerate(fresh, start=1)}
         coming = {draft.id: draft for draft in fresh if draft.op in _FORGETS and draft.body}
         there = {entry.id: entry for entry in self._writer.ledger.get_many(list(self._forgets))}
@@ -265,7 +266,7 @@ class _Merge:
         return burials, unrecorded
 
     def _buriable(self, ids: set[str]) -> set[str]:
-        """Without the records of what was decided, which nobody forgets."""
+        """Without records of decisions, which are never forgotten."""
         records = {
             entry.id for entry in self._writer.ledger.get_many(list(ids)) if entry.op in projection.RECORDS
         }
@@ -282,7 +283,7 @@ class _Merge:
         ]
 
     def _implied(self, along: Mapping[str, str], burials: Sequence[_AppliedForget]) -> list[_NewTombstone]:
-        """What goes with something that is forgotten, without a forget that names it."""
+        """Dependents of forgotten entries that no forget names."""
         stones = {stone.id: stone for burial in burials for stone in burial.stones}
         wanted = {id_: cause for id_, cause in along.items() if id_ not in stones}
         before = self._writer.replica.tombstones([*wanted, *wanted.values()])
@@ -297,7 +298,7 @@ class _Merge:
     def _is_upset(
         self, fresh: Sequence[NewEntry], renamed: Sequence[tuple[str, str]], burials: Sequence[_AppliedForget]
     ) -> bool:
-        """Whether what is derived cannot just go on."""
+        """Whether the projection must be rebuilt."""
         writer = self._writer
         if (
             renamed
@@ -311,7 +312,7 @@ class _Merge:
         return len(effects) > 1 or not all(effects)
 
     def _reads_again(self, draft: NewEntry) -> bool:
-        """Whether it is what a model read out of an entry that was read here by the rules."""
+        """Whether it is the LLM record of an entry that was processed by rules here."""
         if draft.op is not Op.DERIVE or not draft.body or is_variant(draft.id):
             return False
         record = decode_body(draft.op, draft.body)
@@ -320,7 +321,7 @@ class _Merge:
         return seq is not None and seq <= self._writer.state.marks().derived
 
     def _effect(self, burial: _AppliedForget) -> bool | None:
-        """Whether a forget means the same here as where it was recorded; None if nobody else is concerned by it."""
+        """Whether a forget has the same effect here as where it was recorded; None if it affects nothing else."""
         victims = self._victims(burial)
         loss = forget_impact(self._writer, victims)
         here = (sorted(loss.superseded), loss.aftermath)
@@ -404,7 +405,7 @@ def _forgotten(record: NewEntry | Entry | None) -> ForgetPayload | None:
 
 
 def _origin(stones: Mapping[str, _NewTombstone], along: Mapping[str, str], cause: str) -> _NewTombstone:
-    """The stone that a forget set itself, at the beginning of a line of causes."""
+    """The tombstone set by the forget itself, at the start of a chain of causes."""
     while cause not in stones:
         cause = along[cause]
     return stones[cause]

@@ -1,5 +1,5 @@
-"""Paths of the files an agent keeps: `/memories/notes/today.md`. A path is a name in a space and never reaches a disk;
-it is checked as if it did, because whoever reads it later may take it for one."""
+"""Paths of agent files: `/memories/notes/today.md`. A path is a name in a space and never reaches a disk, but it is
+validated as if it did, because a later reader may use it as one."""
 
 import re
 
@@ -14,8 +14,8 @@ _ENCODED = re.compile(r"%(?:2e|2f|5c|25|00)", re.IGNORECASE)
 
 
 def checked_path(path: str, *, field: str = "path") -> str:
-    """The one way to write it: no doubled, trailing or dotted parts. Anything that tries to leave is refused, also where
-    it would lead back in."""
+    """The canonical form: no doubled, trailing or dotted parts. Any path that tries to leave the root is rejected,
+    even if it leads back."""
     if not isinstance(path, str):
         raise InvalidRequest(f"{field}: give text, not {type(path).__name__}", field=field)
     check_encodable(path, field=field)
@@ -23,10 +23,10 @@ def checked_path(path: str, *, field: str = "path") -> str:
         raise InvalidRequest(f"{field} must begin with {ROOT}/", field=field)
     if "\\" in path or _ENCODED.search(path):
         raise InvalidRequest(
-            f"{field} holds a backslash or an encoded separator; use plain names", field=field
+            f"{field} contains a backslash or an encoded separator; use plain names", field=field
         )
     if not path.isprintable() or visible(path) != path:
-        raise InvalidRequest(f"{field} holds a character that cannot be seen; use plain names", field=field)
+        raise InvalidRequest(f"{field} contains an invisible character; use plain names", field=field)
     parts = [part for part in path.removeprefix(ROOT).split("/") if part not in ("", ".")]
     if ".." in parts:
         raise InvalidRequest(f"{field} would leave {ROOT}; leave out the ..", field=field)
@@ -39,7 +39,7 @@ def checked_path(path: str, *, field: str = "path") -> str:
 
 
 def is_path(key: str) -> bool:
-    """Whether a key could have been made by `checked_path`: other doors may put a fact under any key."""
+    """Whether a key could come from `checked_path`: other adapters may use any key for a fact."""
     try:
         return checked_path(key) == key
     except InvalidRequest:
@@ -47,6 +47,6 @@ def is_path(key: str) -> bool:
 
 
 def folders_above(path: str) -> list[str]:
-    """`/memories/a/b.md` lies in `/memories/a`; the root is not among them."""
+    """`/memories/a/b.md` is in `/memories/a`; the root is not listed."""
     parts = path.removeprefix(ROOT).split("/")[1:-1]
     return ["/".join((ROOT, *parts[: n + 1])) for n in range(len(parts))]

@@ -1,5 +1,5 @@
-"""The ledger turned into turns and memories. The same code runs when an entry arrives and when it is replayed,
-so a replay gives the same memories with the same ids."""
+"""The projection: ledger entries become turns and memories. The same code runs on arrival and on replay, so a replay
+gives the same memories with the same ids."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -42,24 +42,24 @@ _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
 _LIVE = (State.ACTIVE, State.CONTESTED)
 _CHAIN_MAX = 10_000
 RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.COMPACT, Op.DECIDE, Op.RELEASE, Op.PIN)
-"""What was decided. Nobody forgets these."""
+"""Ops that record decisions; they are never forgotten."""
 _CHUNK = 2_000
 IMPORTED = "import:"
-"""Stands before the door of an imported entry: who brought it in first is on record, and is not taken for a caller."""
+"""Prefix of the adapter of an imported entry: the original writer is recorded, but is not a caller."""
 _PROXY = "proxy"
-"""The door whose sessions are conversations."""
+"""The adapter whose sessions are conversations."""
 
 UNREADABLE = "unreadable"
-"""The note that counts entries no memory could be derived from."""
+"""The note that counts entries whose derivation failed."""
 READ = "read"
-"""The note of the last seq that was ever read for facts: up to there a replay asks no model."""
+"""The note with the last seq read for facts: up to there a replay calls no LLM."""
 DISTILLED = "distilled"
-"""The note of the last upload that was ever distilled: up to there a replay asks no model."""
+"""The note with the last summarised upload: up to there a replay calls no LLM."""
 
 
 def record(writer: Writer, draft: NewEntry, now: Instant, *, ready: PreparedDocument | None = None) -> Entry:
-    """Append one entry and show it to the very next read, even while a bulk import has turns waiting: `catch_up` will
-    meet this one again and leave it as it is. `ready` is what a document comes to, where that is known already."""
+    """Append one entry and make it visible to the next read, even while a bulk import has pending turns: `catch_up`
+    skips it later. `ready` is the parsed document, if known."""
     (entry,) = writer.ledger.append([draft], recorded=now)
     apply(writer, entry, ready=ready)
     if writer.state.cursor() == entry.seq - 1:
@@ -68,8 +68,8 @@ def record(writer: Writer, draft: NewEntry, now: Instant, *, ready: PreparedDocu
 
 
 def load(writer: Writer, drafts: Sequence[NewEntry], now: Instant) -> None:
-    """Append many entries that sort after all there are. Turns are left for `catch_up`; everything else is applied at
-    once, in order."""
+    """Append many entries that sort after all existing ones. Turns are left to `catch_up`; everything else is applied
+    at once, in order."""
     turns: list[NewEntry] = []
     for draft in drafts:
         if draft.op in _TURN_OPS:
@@ -85,9 +85,9 @@ def load(writer: Writer, drafts: Sequence[NewEntry], now: Instant) -> None:
 
 
 def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
-    """Project turns that a bulk import appended and left behind; returns how many entries are still ahead.
+    """Project turns that a bulk import left pending; return how many entries remain.
 
-    Only turns are ever left behind, and they commute with everything else: what else came in was applied at once.
+    Only turns are left pending, and they commute with everything else.
     """
     entries = writer.ledger.entries(after=writer.state.cursor(), limit=limit)
     for entry in entries:
@@ -99,7 +99,7 @@ def catch_up(writer: Writer, limit: int = _CHUNK) -> int:
 
 
 def replay(writer: Writer, progress: Callable[[int], None] = lambda _: None) -> int:
-    """Drop everything derived and derive it again; returns how many entries were read."""
+    """Drop everything derived and derive it again; return the number of entries read."""
     writer.state.clear_projection()
     writer.state.set_note(UNREADABLE, "0")
     seq = 0
@@ -113,8 +113,8 @@ def replay(writer: Writer, progress: Callable[[int], None] = lambda _: None) -> 
 
 
 def _apply_if_readable(writer: Writer, entry: Entry, *, together: bool = False) -> None:
-    """One entry that cannot be understood never keeps the next from being understood. It stays in the ledger, can be
-    forgotten, and the doctor counts it."""
+    """An unreadable entry never blocks the next. It stays in the ledger, can be forgotten, and is counted by
+    `doctor`."""
     try:
         apply(writer, entry, together=together)
     except (MemplaneError, ValueError, TypeError, OverflowError, RecursionError):
@@ -125,9 +125,9 @@ def _apply_if_readable(writer: Writer, entry: Entry, *, together: bool = False) 
 def apply(
     writer: Writer, entry: Entry, *, ready: PreparedDocument | None = None, together: bool = False
 ) -> None:
-    """What one entry means for memory. With `together`, turns came with it that nobody has read yet."""
+    """Apply one entry. With `together`, it arrived with turns that are not yet processed."""
     if entry.ref is not None:
-        # Done even when the body is erased: what a forgotten memory replaced stays replaced.
+        # Applies even if the body is erased: what a forgotten memory superseded stays superseded.
         if entry.op in _LIBRARY_OPS:
             writer.documents.remove(entry.ref)
         elif not (together and _is_derived(writer, entry.ref)):
@@ -141,8 +141,8 @@ def apply(
 
 
 def _contest(writer: Writer, new: str, replaced: str) -> None:
-    """Whoever replaces a memory knows what it says now. Where two replaced the same one, neither knew of the other: both
-    are kept, and are at odds."""
+    """A writer that supersedes a memory knows its current text. If two replicas superseded the same memory, neither
+    knew of the other: both are kept, in conflict."""
     rivals = writer.ledger.replacements(replaced)
     for rival in rivals[: rivals.index(new)]:
         heir = writer.memories.successors((rival,)).get(rival, rival)
@@ -152,14 +152,14 @@ def _contest(writer: Writer, new: str, replaced: str) -> None:
 
 
 def _is_derived(writer: Writer, memory_id: str) -> bool:
-    """What was read out of turns is replaced when the worker comes to it: what was said before is weighed against it
-    first, as it was where that was recorded."""
+    """A derived memory is superseded when the worker reaches the entry, after earlier statements were compared with
+    it."""
     memory = writer.memories.get(memory_id)
     return memory is not None and memory.derived
 
 
 def _clean_value(put: PutPayload) -> str:
-    """A value under a name such as `db/password` is judged by that name too."""
+    """The value of a key such as `db/password` is redacted with the key as context."""
     named = f"{put.key}: "
     whole = clean(named + put.value)
     return whole.removeprefix(named) if whole.startswith(named) else clean(put.value)
@@ -170,8 +170,8 @@ def _clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _resolve_stored(writer: Writer, resolved: Payload) -> None:
-    """Somebody decided between memories that were stored on purpose and replaced the same one. The ledger says whether
-    they did, also where one of them is forgotten since; about anything else an imported decision decides nothing."""
+    """Resolve a conflict between stored memories that superseded the same one. The ledger shows that they did, even
+    if one is forgotten; an imported decision has no other effect."""
     assert isinstance(resolved, ResolvePayload)
     winners = set(_replaced_before(writer, resolved.winner))
     for loser in resolved.losers:
@@ -183,7 +183,7 @@ def _resolve_stored(writer: Writer, resolved: Payload) -> None:
 
 
 def _replaced_before(writer: Writer, entry_id: str) -> Iterator[str]:
-    """What it replaced, what that did, and so on."""
+    """The chain of memories it superseded."""
     entry = writer.ledger.get(entry_id)
     for _ in range(_CHAIN_MAX):
         if entry is None or entry.ref is None:
@@ -193,7 +193,7 @@ def _replaced_before(writer: Writer, entry_id: str) -> Iterator[str]:
 
 
 def _repeats(writer: Writer, entry: Entry) -> bool:
-    """Whether it is the same body as one that was recorded under this id before. Nothing is said twice by it."""
+    """Whether the same body was recorded under this id before, so that it is not projected twice."""
     if not is_variant(entry.id) or entry.body is None:
         return False
     base = original_id(entry.id, entry.body)
@@ -235,7 +235,7 @@ def _apply_body(writer: Writer, entry: Entry, ready: PreparedDocument | None) ->
         ):
             _apply_kept(writer, entry, kept)
         case _:
-            pass  # the tombstones do a forget's work, the worker that of the others
+            pass  # tombstones apply a forget; the worker applies the others
 
 
 def _apply_kept(
@@ -243,7 +243,7 @@ def _apply_kept(
     entry: Entry,
     payload: DistilPayload | PromotePayload | CompactPayload | DecidePayload | ReleasePayload | PinPayload,
 ) -> None:
-    """What is kept of documents and of raw days in short, and what was decided about it or about memories."""
+    """Apply document, compaction and review entries."""
     match payload:
         case DistilPayload() as distilled:
             _note_about(writer, entry, distilled)
@@ -259,7 +259,7 @@ def _apply_kept(
 
 
 def _rule(writer: Writer, ruled: ReleasePayload | PinPayload) -> None:
-    """What was ruled last holds. It says nothing about whether the memory is there: that may be derived later."""
+    """The last ruling wins. The memory itself may be derived later."""
     if isinstance(ruled, ReleasePayload):
         writer.review.decide(
             ruled.id, msgspec.structs.replace(writer.review.decision(ruled.id), released=True)
@@ -271,7 +271,7 @@ def _rule(writer: Writer, ruled: ReleasePayload | PinPayload) -> None:
 
 
 def _free(writer: Writer, key: str, entry: Entry) -> None:
-    """A key has one live value. Who put it may have known of no other: then another replica did."""
+    """A key has one active value. If the writer did not know the current one, another replica wrote it."""
     holder = writer.memories.holder(key)
     if holder is not None:
         writer.memories.supersede(holder.id, by=entry.id, at=entry.recorded)
@@ -280,7 +280,7 @@ def _free(writer: Writer, key: str, entry: Entry) -> None:
 def _note_about(
     writer: Writer, entry: Entry, payload: TurnPayload | DocumentPayload | DistilPayload | PromotePayload
 ) -> None:
-    """What is about a document goes with it."""
+    """Turns about a document are erased with it."""
     if payload.document is not None:
         writer.documents.note_upload(
             entry.seq, document=payload.document, collection=None, project=payload.project, at=payload.at
@@ -294,7 +294,7 @@ def _shelve(writer: Writer, entry: Entry, uploaded: DocumentPayload, ready: Prep
 
 
 def document_of(entry: Entry, uploaded: DocumentPayload, made: PreparedDocument) -> Document:
-    """An upload as a document that waits for its distillations."""
+    """An upload as a document waiting for its summaries."""
     size = len(uploaded.data) if uploaded.data is not None else len((uploaded.text or "").encode("utf-8"))
     at = to_datetime(uploaded.at)
     return Document(
@@ -391,8 +391,8 @@ def _history_turns(entry: Entry) -> list[Turn]:
 
 
 def _conversation(entry: Entry) -> str | None:
-    """A line of a session history does not say which conversation it belongs to. Our own proxy knows, and says it as
-    the session of its call, which is a part of the entry that a replay still has."""
+    """A line of a session history does not name its conversation. Our own proxy knows it and passes it as the session
+    of its call, which is part of the entry and survives a replay."""
     door = entry.caller.door.removeprefix(IMPORTED)
     return entry.caller.session or None if door == _PROXY else None
 

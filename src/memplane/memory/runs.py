@@ -13,9 +13,8 @@ import msgspec
 from memplane.clock import SECOND, Instant
 from memplane.ledger.payloads import PutPayload
 
-# Plans that were made for an intent, and what they have in common.
-#
-# A plan is a keyed row in a reserved category, as a run is (`runs.py`): only the engine writes it.
+# Plans made for an intent, and what they have in common. A plan is a keyed row in a reserved category, like a run:
+# only the engine writes it.
 
 
 PLAN_HISTORY = "plan_history"
@@ -34,7 +33,7 @@ class PlanStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PlanRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One plan. What was intended and with which arguments is kept as a hash only."""
+    """One plan. Intent and arguments are kept as hashes only."""
 
     intent_sha: str
     outcome: str
@@ -51,14 +50,14 @@ class PlanGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     intent_sha: str
     count: int
     complexity: str = ""
-    """Of the newest plan that says it."""
+    """From the newest plan that names it."""
     top_tools: tuple[str, ...] = ()
     last_unix: int = 0
     models: tuple[str, ...] = ()
 
 
 def group_plans(values: Iterable[str]) -> list[PlanGroup]:
-    """Groups from rows; one that cannot be read tells nothing."""
+    """Group rows; unreadable ones are skipped."""
     by_intent: defaultdict[str, list[PlanRun]] = defaultdict(list)
     for value in values:
         try:
@@ -169,7 +168,7 @@ class PipelineRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class LearnedDefaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What is usual for one pack or pipeline."""
+    """The usual values of one pack or pipeline."""
 
     id: str
     runs: int
@@ -178,7 +177,7 @@ class LearnedDefaults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommonFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding that keeps coming back."""
+    """A finding that recurs."""
 
     code: str
     pack: str
@@ -200,7 +199,7 @@ class RecentRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What earlier runs teach about the next one."""
+    """Defaults learned from earlier runs."""
 
     packs: tuple[LearnedDefaults, ...] = ()
     pipelines: tuple[LearnedDefaults, ...] = ()
@@ -255,7 +254,7 @@ def run_row(run: PackRun | PipelineRun | PlanRun, at: Instant) -> PutPayload:
 
 
 def learn(rows: Iterable[tuple[str, str, str]]) -> Defaults:
-    """Defaults from (category, key, value) rows; a row that cannot be read teaches nothing."""
+    """Defaults from (category, key, value) rows; unreadable rows are skipped."""
     packs: list[tuple[str, PackRun]] = []
     pipelines: list[tuple[str, PipelineRun]] = []
     for category, key, value in rows:
@@ -299,7 +298,7 @@ def _usual(runs: Iterable[tuple[str, PackRun | PipelineRun]]) -> tuple[LearnedDe
 
 
 def _common_inputs(runs: Sequence[PackRun | PipelineRun]) -> dict[str, str]:
-    """The most common value of each input; of equally common ones, the first in the alphabet."""
+    """The most common value of each input; ties go to the first alphabetically."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for run in runs:
         for name, value in run.learn_inputs.items():

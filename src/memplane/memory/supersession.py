@@ -1,5 +1,5 @@
-"""Replacing a memory. Chains are lines: whoever replaces something already replaced replaces the newest of the
-chain, so two writers at once never leave two current answers, and a new id cannot close a circle."""
+"""Superseding a memory. Chains are linear: superseding an already superseded memory supersedes the newest of its
+chain, so concurrent writers never leave two current answers, and a new id cannot close a cycle."""
 
 from memplane.errors import InvalidRequest, NotFound
 from memplane.storage.store import Reader
@@ -7,11 +7,11 @@ from memplane.types import Memory
 
 _CHAIN_MAX = 10_000
 _EARLIER_MAX = 100
-"""Of so many at most it is looked up what they replaced, for a person to read."""
+"""Maximum number of predecessors looked up for display."""
 
 
 def head_of(reader: Reader, memory_id: str) -> str:
-    """The id to supersede: the given memory's newest successor that is still there."""
+    """The id to supersede: the newest existing successor of the given memory."""
     memory = reader.memories.get(memory_id)
     if memory is None:
         raise NotFound("memory", memory_id)
@@ -21,13 +21,13 @@ def head_of(reader: Reader, memory_id: str) -> str:
             return memory.id
         memory = following
     raise InvalidRequest(
-        f"over {_CHAIN_MAX:,} memories replaced {memory_id!r} one after the other; name the newest instead",
+        f"the chain of {memory_id!r} has over {_CHAIN_MAX:,} memories; name the newest instead",
         field="supersedes",
     )
 
 
 def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
-    """The memory and everything that replaced it, oldest first; empty if there is none."""
+    """The memory and its successors, oldest first; empty if there is none."""
     memory = reader.memories.get(memory_id)
     chain: list[Memory] = []
     while memory is not None and len(chain) < _CHAIN_MAX:
@@ -37,8 +37,8 @@ def chain_of(reader: Reader, memory_id: str) -> list[Memory]:
 
 
 def lineage_of(reader: Reader, memory_id: str) -> list[Memory]:
-    """Everything that led to the memory, itself, and everything that replaced it, oldest first; empty if there is none.
-    What is read out of turns may take the place of several at once."""
+    """The memory with its predecessors and successors, oldest first; empty if there is none. A derived memory may
+    supersede several."""
     chain = chain_of(reader, memory_id)
     earlier = {memory.id: memory for memory in chain[:1]}
     waiting = chain[:1]
@@ -52,7 +52,7 @@ def lineage_of(reader: Reader, memory_id: str) -> list[Memory]:
 
 
 def predecessors(reader: Reader, memory: Memory) -> list[Memory]:
-    """What it took the place of; of a link that is forgotten, what that one took the place of."""
+    """What it superseded; for a forgotten link, what that one superseded."""
     found = reader.memories.predecessors(memory.id, limit=_EARLIER_MAX)
     if memory.supersedes is not None and all(each.id != memory.supersedes for each in found):
         named = reader.memories.get(memory.supersedes)
@@ -63,7 +63,7 @@ def predecessors(reader: Reader, memory: Memory) -> list[Memory]:
 
 
 def successor(reader: Reader, memory: Memory) -> Memory | None:
-    """The next of the chain that is still there; the ledger leads over a link that is forgotten."""
+    """The next existing memory of the chain; the ledger bridges forgotten links."""
     id_ = memory.superseded_by if memory.superseded_by != memory.id else None
     for _ in range(_CHAIN_MAX):
         if id_ is None:
