@@ -93,7 +93,7 @@ def test_the_ids_are_the_same_everywhere(plane, clock: HandClock):
 
 @pytest.mark.parametrize("window", [timedelta(0), timedelta(days=-1), 3_600])
 def test_a_window_is_a_length_of_time(space, window):
-    with pytest.raises(InvalidRequest, match="give a length of time"):
+    with pytest.raises(InvalidRequest, match="give a positive duration"):
         keep(space, window=window)
 
 
