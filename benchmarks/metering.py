@@ -83,12 +83,12 @@ def _uploading(sizes: Sizes, plane: Memplane) -> list[Figure]:
 
 def _taking(sizes: Sizes, plane: Memplane) -> list[Figure]:
     def take(_: int) -> None:
-        with plane.allowance.using(_TENANT, QuotaResource.INGEST):
+        with plane.quota.using(_TENANT, QuotaResource.INGEST):
             pass
 
     take(0)
     taken = 1_000 * median(latencies_ms(take, sizes.takes))
-    told = 1_000 * median(latencies_ms(lambda _: plane.allowance.standing(_TENANT), sizes.takes))
+    told = 1_000 * median(latencies_ms(lambda _: plane.quota.status(_TENANT), sizes.takes))
     return [
         Figure("an ingest under a quota and a rate", taken, "µs"),
         Figure("… and what its answer says of the quota", told, "µs"),

@@ -33,9 +33,9 @@ class Wire:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._carry, args=(client,), daemon=True).start()
+            threading.Thread(target=self._forward, args=(client,), daemon=True).start()
 
-    def _carry(self, client: socket.socket) -> None:
+    def _forward(self, client: socket.socket) -> None:
         with (
             suppress(OSError),
             client,

@@ -90,7 +90,7 @@ class Syncing(threading.Thread):
 
     def __init__(self, machine, store_of, what, *, look):
         super().__init__(daemon=True)
-        self._look = look
+        self._load_pins = look
         self.machine = machine
         self.outcome = None
         self._turn = threading.Semaphore(0)
@@ -107,7 +107,7 @@ class Syncing(threading.Thread):
     def run(self):
         try:
             sync = self.machine.sync(self.store)
-            getattr(sync, self._what)(look=self._look)
+            getattr(sync, self._what)(look=self._load_pins)
             self.outcome = "done"
         except Crash:
             self.outcome = "crashed"

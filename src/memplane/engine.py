@@ -94,19 +94,21 @@ class Engine:
             worker=worker,
             background=None,
             indexes=Indexes(model_of(embedder)),
-            uses=AccessCounts(),
+            access_counts=AccessCounts(),
             questions=Questions(embedder),
         )
         accounts = stores.accounts()
         self.meter = Meter(accounts, clock)
         """Counts usage per tenant; the HTTP server reports to it."""
-        self.allowance = QuotaGuard(accounts, self.settings, clock)
+        self.quota = QuotaGuard(accounts, self.settings, clock)
         """Enforces quotas and rate limits."""
-        self.usage = UsageReports(accounts, self.meter, self.allowance, clock)
+        self.usage = UsageReports(accounts, self.meter, self.quota, clock)
         self._whereabouts = Locator(stores, self._parts.directory, clock)
         self.work = stores.work
         """The queue of spaces that need enrichment, on a database shared by workers; else None."""
-        self._parts = msgspec.structs.replace(self._parts, background=self._begun(background=background))
+        self._parts = msgspec.structs.replace(
+            self._parts, background=self._start_enrichment(background=background)
+        )
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
         """The space of one owner; any text is a valid owner id. The space is created on first use."""
@@ -143,7 +145,7 @@ class Engine:
     def answering(self) -> AbstractContextManager[None]:
         """While the context is open, a request is being answered and background work yields to it."""
         background = self._parts.background
-        return nullcontext() if background is None else background.giving_way()
+        return nullcontext() if background is None else background.yield_to_requests()
 
     @property
     def worker_name(self) -> str | None:
@@ -180,19 +182,19 @@ class Engine:
     def close(self) -> None:
         if self._parts.background is not None:
             self._parts.background.close()
-        self._write_uses()
+        self._flush_access_counts()
         self._parts.questions.close()
         self.meter.close()
         self._stores.close()
 
-    def _write_uses(self) -> None:
+    def _flush_access_counts(self) -> None:
         """Write the access counts collected since the last write. On close, a failure to write them is ignored."""
         catalog, now = self._parts.catalog, self.clock()
-        for (tenant, owner), ids in self._parts.uses.take_all().items():
+        for (tenant, owner), ids in self._parts.access_counts.take_all().items():
             with suppress(MemplaneError), self._stores.open(tenant, owner, create=False) as store:
                 store.write(partial(note_accesses, ids=ids, catalog=catalog, now=now))
 
-    def _begun(self, *, background: bool | Literal["elsewhere"]) -> Enricher | None:
+    def _start_enrichment(self, *, background: bool | Literal["elsewhere"]) -> Enricher | None:
         """Start the enrichment runner."""
         stores, worker, work = self._stores, self._parts.worker, self.work
         if background == "elsewhere":
@@ -205,7 +207,7 @@ class Engine:
             return None
         if work is None:
             made = BackgroundRunner(stores, worker, self._all_spaces)
-            made.look_after(self._look_after)
+            made.add_daily_task(self._daily_maintenance)
             return made
         embedder = self._parts.embedder
         model = None if embedder is None else f"{embedder.model_id}:{embedder.dimension}"
@@ -214,7 +216,7 @@ class Engine:
             work,
             worker,
             self.clock,
-            daily=self._look_after,
+            daily=self._daily_maintenance,
             jobs=cluster_jobs(work, usage=self._drop_old_usage, index=stores.index_large_spaces, model=model),
             lease_s=self.settings.worker_lease_s,
             failures_max=self.settings.worker_failures_max,
@@ -225,7 +227,7 @@ class Engine:
     def _drop_old_usage(self) -> None:
         self._stores.accounts().add({}, oldest=self.clock() // DAY - RETENTION_DAYS)
 
-    def _look_after(self, tenant: str, owner: str) -> None:
+    def _daily_maintenance(self, tenant: str, owner: str) -> None:
         """Once a day: run the daily jobs, then compaction and retention, erase expired facts and purge old superseded
         memories. Failures are retried with back-off, like enrichment."""
         now = self.clock()

@@ -91,7 +91,7 @@ class Memplane(Engine):
             credentials.close()
         return found
 
-    def holds_anything(self) -> bool:
+    def has_data(self) -> bool:
         """Whether any space or key exists."""
         return any(self._stores.tenants()) or any(self._stores.catalog_tables().counts().values())
 

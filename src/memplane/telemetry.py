@@ -76,10 +76,10 @@ class Events:
             if not _log.isEnabledFor(logging.INFO):
                 return _NO_LISTENER
             listener = log_event
-        return self._told(space, op, listener)
+        return self._report(space, op, listener)
 
     @contextmanager
-    def _told(self, space: str, op: str, listener: Listener) -> Iterator[MemoryOp]:
+    def _report(self, space: str, op: str, listener: Listener) -> Iterator[MemoryOp]:
         event = MemoryOp(
             ts=format_timestamp(self._clock()),
             claw_id=space,
@@ -129,7 +129,7 @@ class ProviderCall(msgspec.Struct, frozen=True, kw_only=True):
     """`ok`, `refused` by the provider, `failed` or `aborted`."""
     seconds: float
     charge: Charge = Charge()
-    kept: bool | None = None
+    recorded: bool | None = None
     """Whether it was in the ledger when the client read the end; None where it is not recorded."""
 
 

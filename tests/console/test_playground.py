@@ -68,7 +68,7 @@ def test_looking_is_no_use(open_page, told, console):
     for _ in range(3):
         page.goto("/console/space/@alice/recall?q=Where+does+Ana+live")
 
-    assert console.plane._parts.uses.take(told.tenant, told.owner) == []
+    assert console.plane._parts.access_counts.take(told.tenant, told.owner) == []
 
 
 def test_as_it_was_then(open_page, told):

@@ -42,7 +42,7 @@ class Scribbler:
         self._space = space
         self._name = name
         self._rng = random.Random(seed)
-        self._tell = tell
+        self._report = tell
         self._number = 0
         self._stored: list[str] = []
         self._forgettable: list[str] = []
@@ -57,7 +57,7 @@ class Scribbler:
                     self._put,
                     self._load,
                     self._forget,
-                    self._look,
+                    self._load_pins,
                     self._purge,
                 ),
                 weights=(8, 4, 4, 4, 3, 6, 2, 1),
@@ -77,40 +77,40 @@ class Scribbler:
         given = self._rng.choice((None, self._id()))
         retained = self._space.retain(f"lantern {word}", id=given, conversation=f"talk-{self._name}")
         self._forgettable.append(retained.id)
-        self._tell("written", [[retained.id, word]])
+        self._report("written", [[retained.id, word]])
 
     def _store(self) -> None:
         word = self._word()
         memory = self._space.store("preference", f"lantern {word}", tags=[f"tag{word}"])
         self._stored.append(memory.id)
         self._forgettable.append(memory.id)
-        self._tell("written", [[memory.id, word]])
+        self._report("written", [[memory.id, word]])
 
     def _supersede(self) -> None:
         if not self._stored:
             return
         word = self._word()
         old = self._stored[-1]
-        self._tell("superseding", old)
+        self._report("superseding", old)
         memory = self._space.store("correction", f"lantern {word}", supersedes=old)
         self._stored.append(memory.id)
-        self._tell("written", [[memory.id, word]])
-        self._tell("superseded", old)
+        self._report("written", [[memory.id, word]])
+        self._report("superseded", old)
 
     def _put(self) -> None:
         word = self._word()
         key = f"key/{self._name}/{self._rng.randrange(3)}"
-        self._tell("putting", key, word)
+        self._report("putting", key, word)
         memory = self._space.put(key, f"lantern {word}")
-        self._tell("written", [[memory.id, word]])
-        self._tell("put", key, word, memory.id)
+        self._report("written", [[memory.id, word]])
+        self._report("put", key, word, memory.id)
 
     def _load(self) -> None:
         words = [self._word() for _ in range(self._rng.randrange(1, 30))]
         ids = [f"{self._id()}-{number}" for number in range(len(words))]
         self._space.ledger.load([draft(id_, f"lantern {word}") for id_, word in zip(ids, words, strict=True)])
         self._forgettable.append(ids[0])
-        self._tell("written", list(zip(ids, words, strict=True)))
+        self._report("written", list(zip(ids, words, strict=True)))
         if self._rng.random() < 0.5:
             self._space.ledger.catch_up()
 
@@ -119,11 +119,11 @@ class Scribbler:
             return
         ids = [self._forgettable.pop(self._rng.randrange(len(self._forgettable)))]
         self._stored = [id_ for id_ in self._stored if id_ not in ids]
-        self._tell("forgetting", ids)
+        self._report("forgetting", ids)
         receipt = self._space.forget(entries=ids)
-        self._tell("forgotten", ids, receipt.off_disk, receipt.seq, receipt.digest)
+        self._report("forgotten", ids, receipt.off_disk, receipt.seq, receipt.digest)
 
-    def _look(self) -> None:
+    def _load_pins(self) -> None:
         self._space.search("lantern")
         self._space.brief()
 

@@ -30,7 +30,7 @@ def ingest(data: str, begin: Barrier, times: int, pipe: Connection) -> None:
         allowed = 0
         for _ in range(times):
             try:
-                with plane.allowance.using(TENANT, QuotaResource.INGEST):
+                with plane.quota.using(TENANT, QuotaResource.INGEST):
                     allowed += 1
             except QuotaExceeded:
                 plane.meter.count(TENANT, ENDPOINT, failed=True)
@@ -46,7 +46,7 @@ def recall(data: str, begin: Barrier, times: int, pipe: Connection) -> None:
         allowed = 0
         for _ in range(times):
             try:
-                with plane.allowance.using(TENANT, QuotaResource.RECALL):
+                with plane.quota.using(TENANT, QuotaResource.RECALL):
                     allowed += 1
             except RateLimited:
                 continue
@@ -58,7 +58,7 @@ def work_until_killed(data: str, name: str, pipe: Connection) -> None:
     plane = plane_on(data, quota_ingest_events=1_000_000)
     space = plane.space(name)
     for number in itertools.count(1):
-        with plane.allowance.using(TENANT, QuotaResource.INGEST):
+        with plane.quota.using(TENANT, QuotaResource.INGEST):
             pass
         plane.meter.count(TENANT, ENDPOINT, ingest_events=1)
         plane._parts.directory.note(

@@ -139,10 +139,10 @@ def test_messages_are_handed_over_however_deep_the_folder_lies(tmp_path, depth):
 
     async def work(one, _mine, other):
         session = one.open("/path", ALICE, lambda raw: raw)
-        outcome = await other.hand_over(one.worker, parcel(session))
+        outcome = await other.deliver(one.worker, parcel(session))
         return outcome, await session.next()
 
-    assert asyncio.run(relayed(folder, work)) == (DeliveryOutcome.TAKEN, b"hello")
+    assert asyncio.run(relayed(folder, work)) == (DeliveryOutcome.ACCEPTED, b"hello")
     assert list(folder.iterdir()) == []
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
@@ -155,8 +155,8 @@ def test_what_cannot_be_handed_over(tmp_path):
     async def work(one, _mine, other):
         session = one.open("/path", ALICE, lambda raw: raw)
         bob = Principal(tenant="default", subject="bob", rights=ALICE.rights)
-        strange = [await other.hand_over(one.worker, parcel(session, bob))]
-        strange.append(await other.hand_over("00000000", parcel(session)))
+        strange = [await other.deliver(one.worker, parcel(session, bob))]
+        strange.append(await other.deliver("00000000", parcel(session)))
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / f"{one.worker}.sock"))
         writer.write(b"\x00\x00\x00\x02{}")
         assert await reader.read() == b""
@@ -164,9 +164,9 @@ def test_what_cannot_be_handed_over(tmp_path):
         _, hasty = await asyncio.open_unix_connection(str(tmp_path / f"{one.worker}.sock"))
         hasty.write(b"\xff\xff\xff\xff")
         hasty.close()
-        while session.give(b"x"):
+        while session.enqueue(b"x"):
             pass
-        return [*strange, await other.hand_over(one.worker, parcel(session))]
+        return [*strange, await other.deliver(one.worker, parcel(session))]
 
     assert asyncio.run(relayed(tmp_path, work)) == [
         DeliveryOutcome.UNKNOWN,
@@ -201,6 +201,6 @@ def test_without_sockets_one_process_serves_its_own(tmp_path):
 
     async def work(one, _mine, other):
         session = one.open("/path", ALICE, lambda raw: raw)
-        return await other.hand_over(one.worker, parcel(session))
+        return await other.deliver(one.worker, parcel(session))
 
     assert asyncio.run(relayed(tmp_path / "run", work)) is DeliveryOutcome.UNKNOWN

@@ -170,7 +170,11 @@ def test_each_space_is_looked_after_once_a_day_by_one_of_the_fleet(fleet):
     for owner in owners:
         tell(plane, owner)
     members = [
-        member(plane, daily=plane._look_after, jobs=cluster_jobs(plane.work, usage=lambda: None, model="m"))
+        member(
+            plane,
+            daily=plane._daily_maintenance,
+            jobs=cluster_jobs(plane.work, usage=lambda: None, model="m"),
+        )
         for _ in range(3)
     ]
     days = ["2026-11-14", "2026-11-15", "2026-11-16"]
@@ -206,8 +210,8 @@ def test_a_day_is_done_although_its_worker_dies_in_the_middle(fleet):
         tell(plane, f"o{number}")
     work_off(member(plane))  # before the day's work
     jobs = cluster_jobs(plane.work, usage=lambda: None, model="m")
-    first = member(plane, daily=plane._look_after, jobs=(ClusterJob("look-after", day_of, dying),))
-    second = member(plane, daily=plane._look_after, jobs=jobs)
+    first = member(plane, daily=plane._daily_maintenance, jobs=(ClusterJob("look-after", day_of, dying),))
+    second = member(plane, daily=plane._daily_maintenance, jobs=jobs)
     with pytest.raises(Killed):
         first.do_jobs()
     second.do_jobs()
@@ -216,7 +220,7 @@ def test_a_day_is_done_although_its_worker_dies_in_the_middle(fleet):
     with pytest.raises(Killed):
         work_off(second)  # the look at every space is not scheduled yet: only what embedding wants
     hand.advance(61)
-    third = member(plane, daily=plane._look_after, jobs=jobs)
+    third = member(plane, daily=plane._daily_maintenance, jobs=jobs)
     third.do_jobs()
     hand.advance(3_601)
     work_off(third)
@@ -276,7 +280,7 @@ def test_what_has_expired_and_what_was_superseded_long_ago_goes_by_itself(fleet)
     first = space.store("fact", "The lamp is green")
     space.store("fact", "The lamp is blue", supersedes=first.id)
     plane.clock.advance(days=91)
-    work_off(member(plane, daily=plane._look_after))
+    work_off(member(plane, daily=plane._daily_maintenance))
 
     assert [entry.op for entry in space.ledger.entries()][-2:] == ["sweep", "purge"]
     assert space.overview.stats().superseded == 0
@@ -457,7 +461,7 @@ def test_what_is_given_back_is_not_taken_for_lost(fleet, caplog):
     def then_renewed(hand_over):
         def handed_over(*args, **options):
             done = hand_over(*args, **options)
-            one._keep_lease()
+            one._renew_lease()
             return done
 
         return handed_over

@@ -88,8 +88,8 @@ def told(tmp_path):
     tracing = Tracing("http://localhost:1", SimpleSpanProcessor(exporter))
 
     def listener(event):
-        metrics.heard(event)
-        tracing.heard(event)
+        metrics.on_event(event)
+        tracing.on_event(event)
 
     log = io.StringIO()
     with contextlib.redirect_stderr(log):

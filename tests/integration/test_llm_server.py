@@ -422,7 +422,7 @@ def test_what_was_read_before_the_model_went_away_is_kept(server, wire):
 
     extraction = extract(server.llm(wire), said, request_messages=1)
 
-    assert statuses(extraction) == [ExtractionStatus.READ, ExtractionStatus.LEFT]
+    assert statuses(extraction) == [ExtractionStatus.READ, ExtractionStatus.DEFERRED]
     assert found(extraction, said) == [[ROME], []]
     assert extraction.input_tokens == 100
 

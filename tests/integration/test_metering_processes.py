@@ -50,7 +50,7 @@ def test_a_quota_is_shared_to_the_last(data):
     """
     allowed = answers_of(workers.ingest, data, 3, 60)
     with plane_on(data, quota_ingest_events=LIMIT) as plane:
-        standing = plane.allowance.standing(TENANT)
+        standing = plane.quota.status(TENANT)
         totals = plane.usage.summary(TENANT).totals
 
     assert sum(allowed) == standing.used == totals.ingest_events == LIMIT
@@ -99,7 +99,7 @@ def test_a_kill_loses_only_what_was_not_written_yet(data):
     connection.close()
     with plane_on(data, quota_ingest_events=1_000_000) as plane:
         found = plane.receipts(TENANT, limit=10_000)
-        used = plane.allowance.standing(TENANT).used
+        used = plane.quota.status(TENANT).used
         usage = plane.usage.breakdown(TENANT).endpoints
         listed = {(one.owner, one.receipt.id) for one in found.receipts}
 

@@ -335,7 +335,7 @@ class MemoryService(StubServer):
 
         super().__init__(Answering, "")
 
-    def give(self, timeout_ms):
+    def enqueue(self, timeout_ms):
         """So long a recall of it may take."""
         manifest = {
             "version": 1,
@@ -354,7 +354,7 @@ def service(tmp_path):
     folder.mkdir(parents=True)
     (folder / "metadata.json").write_text(json.dumps({"pod": "desk", "timezone": "Europe/Lisbon"}), "utf-8")
     running = MemoryService(folder)
-    running.give(TIME_ENOUGH_MS)
+    running.enqueue(TIME_ENOUGH_MS)
     yield running
     running.close()
 
@@ -392,7 +392,7 @@ def test_a_service_that_hangs_breaks_no_turn(open_plane, service, tmp_path):
     Neither its recall nor its retain keeps anybody waiting, and the turn is in our ledger.
     """
     service.hangs = True
-    service.give(200)
+    service.enqueue(200)
     with fronting(open_plane, claw_context_root=str(tmp_path / "context")) as fronted:
         answer = fronted.openai().chat.completions.create(**body(ASKED))
 

@@ -31,13 +31,13 @@ def told(open_plane):
     provider, log = Provider(), io.StringIO()
 
     def listener(event):
-        metrics.heard(event)
+        metrics.on_event(event)
         events.append(event)
         log_event(event)
 
     def passed(turn):
-        metrics.passed(turn)
-        tracing.passed(turn)
+        metrics.on_turn(turn)
+        tracing.on_turn(turn)
 
     settings = Settings(
         openai_base_url=provider.url,

@@ -34,8 +34,8 @@ def test_a_step_waits_until_nobody_waits_for_an_answer(working, monkeypatch):
     monkeypatch.setattr("memplane.worker.batch._YIELD_S", 30.0)
     background, steps = working
 
-    with background.giving_way():
-        with background.giving_way():
+    with background.yield_to_requests():
+        with background.yield_to_requests():
             background.notify("default", "ann")
         assert not steps.begun.wait(0.1)
     assert steps.begun.wait(30)
@@ -48,7 +48,7 @@ def test_however_many_wait_it_gets_on(working, monkeypatch):
     monkeypatch.setattr("memplane.worker.batch._YIELD_S", 0.01)
     background, steps = working
 
-    with background.giving_way():
+    with background.yield_to_requests():
         background.notify("default", "ann")
         assert steps.begun.wait(30)
 

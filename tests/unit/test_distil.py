@@ -63,7 +63,7 @@ def sections(*parts):
 
 
 def said(text, title=None):
-    return [passage.said for passage in passages_of(text, title)]
+    return [passage.text for passage in passages_of(text, title)]
 
 
 def test_a_paragraph_may_be_wrapped():
@@ -252,9 +252,9 @@ def test_distillations_quote_and_are_bounded(texts, name):
             on_one_line(name),
         )
         for passage in passages_of(text, section.title):
-            assert on_one_line(text[passage.start : passage.end]) == passage.said
+            assert on_one_line(text[passage.start : passage.end]) == passage.text
     assert all(
-        any(passage.said.rstrip("…") in line for line in lines)
+        any(passage.text.rstrip("…") in line for line in lines)
         for (section, text) in parts
         for passage in passages_of(text, section.title)
     )

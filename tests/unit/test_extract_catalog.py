@@ -55,7 +55,7 @@ def test_questions_are_routed_by_their_words(question, predicate):
     """
     The cue words of a question name the predicates it asks for, best first.
     """
-    assert predicate in CATALOG.asked_for(question)[:3]
+    assert predicate in CATALOG.by_question(question)[:3]
 
 
 def test_users_add_their_own_predicates(tmp_path):
@@ -69,7 +69,7 @@ def test_users_add_their_own_predicates(tmp_path):
 
     assert (found.predicate, found.object_text) == ("rides", "a wyvern")
     assert catalog["rides"].one
-    assert catalog.asked_for("which dragon?")[0] == "rides"
+    assert catalog.by_question("which dragon?")[0] == "rides"
     assert "lives_in" in catalog.predicates
     assert "rides" not in load_catalog().predicates
 

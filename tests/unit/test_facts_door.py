@@ -124,7 +124,7 @@ def test_sessions_are_bounded_and_owned():
     assert sessions.deliver(again.id, "/p", BOB, b"x") is DeliveryOutcome.UNKNOWN
     assert sessions.deliver(again.id, "/other", ALICE, b"x") is DeliveryOutcome.UNKNOWN
     assert sessions.deliver(first.id, "/p", ALICE, b"x") is DeliveryOutcome.UNKNOWN
-    assert sessions.deliver(again.id, "/p", ALICE, b"x") is DeliveryOutcome.TAKEN
+    assert sessions.deliver(again.id, "/p", ALICE, b"x") is DeliveryOutcome.ACCEPTED
 
 
 def test_what_waits_in_a_session_is_bounded():
@@ -135,11 +135,11 @@ def test_what_waits_in_a_session_is_bounded():
     async def work():
         session = SseSessions().open("/p", ALICE, lambda raw: raw)
         large = 0
-        while session.give(b"x" * (1 << 20)):
+        while session.enqueue(b"x" * (1 << 20)):
             large += 1
         await session.next()
         small = 0
-        while session.give(b"x"):
+        while session.enqueue(b"x"):
             small += 1
         return large, small
 

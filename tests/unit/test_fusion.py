@@ -283,7 +283,7 @@ def test_a_weight_of_nought_takes_a_channel_out():
 @given(st.lists(st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 0.5, 2.0]), max_size=30), st.integers(0, 35))
 def test_the_best_come_first_and_the_later_of_equals(scores, limit):
     """As a full sort would order them, however few are wanted and however many are equal."""
-    fused = FusedScores(places=np.arange(len(scores)), scores=np.array(scores), channels={}, weights=WEIGHTS)
+    fused = FusedScores(indexes=np.arange(len(scores)), scores=np.array(scores), channels={}, weights=WEIGHTS)
 
     wanted = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
     assert best(fused, limit) == wanted[:limit]

@@ -194,7 +194,7 @@ def test_replies_are_kept_for_a_while():
     """
     now = [0.0]
     replies = Replies(lambda: now[0])
-    replies.keep(b"a", b"request", b"reply")
+    replies.store(b"a", b"request", b"reply")
 
     assert replies.find(b"a", b"request") == b"reply"
     assert replies.find(b"b", b"request") is None
@@ -203,6 +203,6 @@ def test_replies_are_kept_for_a_while():
     assert replies.find(b"a", b"request") is None
 
     for number in range(5_000):
-        replies.keep(b"a", b"%d" % number, b"reply")
+        replies.store(b"a", b"%d" % number, b"reply")
     assert replies.find(b"a", b"0") is None
     assert replies.find(b"a", b"4999") == b"reply"

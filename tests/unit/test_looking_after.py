@@ -33,10 +33,10 @@ def seen_days(settings, *, fail=False):
         assert background is not None
         for owner in ("alice", "bob"):  # what is under way when a process ends is done by the next
             with Memplane.open(folder, **options) as plane:
-                plane._look_after("default", owner)
+                plane._daily_maintenance("default", owner)
         with Memplane.open(folder, daily=[daily], **options) as plane:
             before = len(told)
-            plane._look_after("default", "alice")
+            plane._daily_maintenance("default", "alice")
             assert len(told) == before
             left = {owner: len(plane.space(owner).turns()) for owner in ("alice", "bob")}
     return told, left
@@ -66,8 +66,8 @@ def test_the_next_day_it_is_due_again():
         with Memplane.open(folder, **options) as plane:
             plane.space("alice").retain("Hello!")
             for _ in range(3):
-                plane._look_after("default", "alice")
-                plane._look_after("default", "alice")
+                plane._daily_maintenance("default", "alice")
+                plane._daily_maintenance("default", "alice")
                 clock.advance(days=1)
 
     assert told == ["2026-11-14", "2026-11-15", "2026-11-16"]

@@ -329,7 +329,7 @@ def test_every_day_is_in_one_cycle(day, cycle_day):
 
 
 def use(plane, what=QuotaResource.INGEST, tenant="default"):
-    with plane.allowance.using(tenant, what):
+    with plane.quota.using(tenant, what):
         pass
 
 
@@ -340,7 +340,7 @@ def test_without_limits_nothing_is_asked_or_written(plane, tmp_path):
     for what in QuotaResource:
         use(plane, what)
 
-    assert plane.allowance.standing("default") is None
+    assert plane.quota.status("default") is None
     assert not (tmp_path / "data").exists()
 
 
@@ -365,7 +365,7 @@ def test_a_quota_is_exact_across_planes(open_plane, clock):
     use(here, QuotaResource.RECALL)
     clock.set(datetime(2026, 11, 20, tzinfo=UTC))
     use(there)
-    assert there.allowance.standing("default").used == 1
+    assert there.quota.status("default").used == 1
 
 
 def test_what_failed_is_given_back(open_plane):
@@ -373,7 +373,7 @@ def test_what_failed_is_given_back(open_plane):
     Only what was ingested counts.
     """
     plane = open_plane(quota_ingest_events=1)
-    with pytest.raises(ZeroDivisionError), plane.allowance.using("default", QuotaResource.INGEST):
+    with pytest.raises(ZeroDivisionError), plane.quota.using("default", QuotaResource.INGEST):
         _ = 1 / 0
 
     use(plane)
@@ -404,11 +404,11 @@ def test_one_is_told_at_eighty_percent(open_plane):
     accounts = plane._parts.stores.accounts()
     told = {}
     for used in (0, 799, 800, 859, 999, 1_000):
-        day = plane.allowance.cycle().first
-        have = plane.allowance.standing("default").used
+        day = plane.quota.cycle().first
+        have = plane.quota.status("default").used
         accounts.add({Account("default", day, INGEST): UsageCounts(ingest_events=used - have)}, oldest=0)
         accounts.begin("default", QuotaResource.INGEST, since=day)
-        standing = plane.allowance.standing("default")
+        standing = plane.quota.status("default")
         told[standing.used] = (standing.percent, standing.approaching)
 
     assert told == {
@@ -430,7 +430,7 @@ def test_a_quota_of_nothing(open_plane):
     with pytest.raises(QuotaExceeded):
         use(plane)
     assert plane.usage.limits("default").limits["ingest_events"].percentage_used == 100.0
-    assert plane.allowance.standing("default").percent == 100
+    assert plane.quota.status("default").percent == 100
 
 
 def test_a_rate_is_of_any_minute(open_plane, clock):
@@ -457,7 +457,7 @@ def test_a_failure_counts_for_the_rate(open_plane):
     The rate is about the work, not about what comes of it.
     """
     plane = open_plane(recall_per_minute=1)
-    with pytest.raises(ZeroDivisionError), plane.allowance.using("default", QuotaResource.RECALL):
+    with pytest.raises(ZeroDivisionError), plane.quota.using("default", QuotaResource.RECALL):
         _ = 1 / 0
 
     with pytest.raises(RateLimited):

@@ -248,9 +248,9 @@ def test_what_is_ours_is_known_by_its_form(ours):
     both = {"authorization": "Bearer sk-provider", "x-api-key": ours}
     twice = {"authorization": f"Bearer {ours}", "x-memplane-key": "another"}
 
-    assert credentials.ours(both) == ours
+    assert credentials.own_credential(both) == ours
     assert credentials.providers(both, authenticated=True) == {"authorization"}
-    assert credentials.ours(twice) == "another"
+    assert credentials.own_credential(twice) == "another"
     assert credentials.providers(twice, authenticated=True) == frozenset()
     assert credentials.providers({"authorization": f"Bearer {ours}"}, authenticated=False) == frozenset()
 
@@ -265,13 +265,13 @@ def test_a_providers_key_is_the_clients_business():
 
     assert credentials.providers(azure, authenticated=True) == {"authorization"}
     assert credentials.providers(gateway, authenticated=True) == {"authorization"}
-    assert credentials.ours({"authorization": "Bearer sk-provider"}) == "sk-provider"
+    assert credentials.own_credential({"authorization": "Bearer sk-provider"}) == "sk-provider"
     assert credentials.providers({"authorization": "Bearer sk-provider"}, authenticated=True) == frozenset()
     assert credentials.providers({"authorization": "Bearer sk-provider"}, authenticated=False) == {
         "authorization"
     }
     with pytest.raises(Unauthenticated):
-        credentials.ours({})
+        credentials.own_credential({})
 
 
 def test_a_providers_key_alone_opens_nothing_and_is_told_apart():
@@ -282,9 +282,9 @@ def test_a_providers_key_alone_opens_nothing_and_is_told_apart():
 
     for place in ({"authorization": "Bearer sk-provider"}, {"x-api-key": "sk-ant-provider"}):
         with pytest.raises(Unauthenticated, match="a provider's key: put a Memplane key in its place"):
-            credentials.shown(place)
-        assert credentials.shown({**place, "x-memplane-key": KEY}) == KEY
-    assert credentials.shown({"authorization": "Bearer sk-agent:secret"}) == "sk-agent:secret"
+            credentials.credential(place)
+        assert credentials.credential({**place, "x-memplane-key": KEY}) == KEY
+    assert credentials.credential({"authorization": "Bearer sk-agent:secret"}) == "sk-agent:secret"
 
 
 def test_headers_that_end_here():

@@ -29,10 +29,10 @@ def asking_of(reader, index, text, *, embedder=None) -> PreparedQuery:
     turns = index.refresh(reader)
     question = Question(text)
     return PreparedQuery(
-        asked=asked(text=text),
+        analysis=asked(text=text),
         question=question,
         turns=turns,
-        held=holders(reader, index, turns, question),
+        holders=holders(reader, index, turns, question),
         query=None if embedder is None else embedder.embed_query(text),
         model=reader.vectors.model(*MODEL),
         near=(),
@@ -220,7 +220,7 @@ def test_a_forget_empties_the_index(scribe):
         ranked = rank_turns(reader, asking, limit=9)
 
     assert asking.turns.count == 2
-    assert asking.held["two"][0].tolist() == []
+    assert asking.holders["two"][0].tolist() == []
     assert {hit.turn.text for hit in ranked} == {"tea one", "tea three"}
     assert np.isfinite(scores_of(asking.turns, asking.query)).all()
 

@@ -26,13 +26,13 @@ TEA = "Ann takes her tea with lemon and honey"
 
 @dataclass
 class Asks:
-    """An `AskedTurn`."""
+    """A `TurnRequest`."""
 
     question: str
-    begins: bool = True
-    goes_on: bool = False
+    is_first: bool = True
+    continues: bool = False
     has_tools: bool = False
-    kept_elsewhere: bool = False
+    stored_by_provider: bool = False
     model: str = "gpt-4o"
     style: str = "openai"
     inbound: list = field(default_factory=list)
@@ -60,9 +60,9 @@ class Process:
         teller = Injector(self.plane, self.settings, self.events.append)
         keeper = TurnRecorder(self.plane, self.settings, self.events.append, door="proxy")
         try:
-            told = await teller.tell(self.plane.space(owner), asked, conversation, may_read=True)
+            told = await teller.inject(self.plane.space(owner), asked, conversation, may_read=True)
             before_keeping()
-            assert await keeper.keep(lambda: self.kept(asked, told, conversation, owner))
+            assert await keeper.record(lambda: self.kept(asked, told, conversation, owner))
         finally:
             await keeper.close()
             await teller.close()
@@ -114,7 +114,7 @@ def test_a_conversation_has_one_brief_at_all_processes(processes):
 
     begun = first.turn(Asks("Hello"))
     second.plane.space("ann").store("instruction", "Ann is allergic to milk too")
-    later = [process.turn(Asks("And?", begins=False)) for process in (second, first, second)]
+    later = [process.turn(Asks("And?", is_first=False)) for process in (second, first, second)]
 
     assert "nuts" in begun.brief
     assert [told.brief for told in later] == [begun.brief] * 3
@@ -129,7 +129,7 @@ def test_a_first_conversation_stays_without_a_brief(processes):
 
     assert first.turn(Asks("My dog is called Rex")).brief == ""
     second.plane.space("ann").store("instruction", "Ann is allergic to nuts")
-    assert second.turn(Asks("And?", begins=False)).brief == ""
+    assert second.turn(Asks("And?", is_first=False)).brief == ""
 
 
 def test_what_memory_does_by_itself_changes_no_brief(processes, clock):
@@ -150,7 +150,7 @@ def test_what_memory_does_by_itself_changes_no_brief(processes, clock):
     space.enrich()
 
     assert generation(space) > before
-    assert second.turn(Asks("And?", begins=False)).brief == begun.brief
+    assert second.turn(Asks("And?", is_first=False)).brief == begun.brief
 
 
 def generation(space):
@@ -171,7 +171,7 @@ def test_what_is_forgotten_is_told_no_more(processes):
     second.plane.space("ann").forget(entries=[nuts.id])
 
     for process in processes:
-        brief = process.turn(Asks("And?", begins=False)).brief
+        brief = process.turn(Asks("And?", is_first=False)).brief
         assert "nuts" not in brief
         assert "Portuguese" in brief
 
@@ -187,7 +187,7 @@ def test_what_is_forgotten_during_a_turn_is_not_pinned_by_it(processes):
     told = first.turn(Asks("Hello"), before_keeping=lambda: space.forget(entries=[nuts.id]))
 
     assert "nuts" in told.brief
-    assert "nuts" not in second.turn(Asks("And?", begins=False)).brief
+    assert "nuts" not in second.turn(Asks("And?", is_first=False)).brief
 
 
 def test_between_the_calls_of_tools_the_same_is_told_at_all_processes(processes, clock):
@@ -202,10 +202,10 @@ def test_between_the_calls_of_tools_the_same_is_told_at_all_processes(processes,
 
     clock.advance(minutes=3)
     second.plane.space("ann").retain("The tea has mint in it now")
-    goes_on = Asks(asked.question, begins=False, goes_on=True, has_tools=True)
+    goes_on = Asks(asked.question, is_first=False, continues=True, has_tools=True)
     assert [process.turn(goes_on).context for process in (second, first)] == [told.context] * 2
 
-    asked_next = Asks("Is there mint in the tea?", begins=False, has_tools=True)
+    asked_next = Asks("Is there mint in the tea?", is_first=False, has_tools=True)
     assert "mint" in second.turn(asked_next).context
 
 
@@ -218,7 +218,7 @@ def test_nothing_told_stays_nothing_between_the_calls_of_tools(processes):
     assert first.turn(asked).context == ""
 
     second.plane.space("ann").retain(TEA)
-    goes_on = Asks(asked.question, begins=False, goes_on=True, has_tools=True)
+    goes_on = Asks(asked.question, is_first=False, continues=True, has_tools=True)
 
     assert second.turn(goes_on).context == ""
 
@@ -231,7 +231,7 @@ def test_a_look_creates_no_space(processes):
     async def tell(process):
         teller = Injector(process.plane, process.settings, process.events.append)
         try:
-            return await teller.tell(process.plane.space("nobody"), Asks("Hello"), "c", may_read=True)
+            return await teller.inject(process.plane.space("nobody"), Asks("Hello"), "c", may_read=True)
         finally:
             await teller.close()
 
@@ -277,7 +277,7 @@ def test_whatever_hangs_all_of_it_takes_one_time_box(open_plane, clock, monkeypa
     async def tell():
         teller = Injector(plane, process.settings, process.events.append)
         try:
-            return await teller.tell(plane.space("ann"), Asks("Tea?", has_tools=True), "c", may_read=True)
+            return await teller.inject(plane.space("ann"), Asks("Tea?", has_tools=True), "c", may_read=True)
         finally:
             let_go.set()
             await teller.close()
@@ -328,7 +328,7 @@ def test_what_waits_is_in_a_file_of_its_own(tmp_path):
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
     assert b"nuts" not in file.read_bytes()
-    assert [turn for _, turn in pending.left_over()] == [kept()]
+    assert [turn for _, turn in pending.orphaned()] == [kept()]
 
 
 def test_files_of_a_process_that_lives_are_its_own(tmp_path):
@@ -342,7 +342,7 @@ def test_files_of_a_process_that_lives_are_its_own(tmp_path):
     file.with_name("999999999-01").write_bytes(b"\xc1")
     dead = file.rename(file.with_name("999999999-02"))
 
-    found = list(pending.left_over())
+    found = list(pending.orphaned())
 
     assert [turn for _, turn in found] == [kept()]
     assert not dead.exists()
@@ -356,7 +356,7 @@ def test_where_everything_is_encrypted_nothing_waits_in_a_file(tmp_path):
     It waits in memory alone.
     """
     assert PendingTurns(None).put(kept()) is None
-    assert list(PendingTurns(None).left_over()) == []
+    assert list(PendingTurns(None).orphaned()) == []
     (tmp_path / "file").write_text("")
     assert PendingTurns(tmp_path / "file" / DIRECTORY).put(kept()) is None
 
@@ -381,7 +381,7 @@ def test_a_turn_is_tried_again_until_it_is_written(processes, monkeypatch, error
     async def run():
         keeper = TurnRecorder(process.plane, process.settings, process.events.append, door="proxy")
         turn = process.kept(Asks(TEA), Injection(agent=None))
-        in_time = await keeper.keep(lambda: turn)
+        in_time = await keeper.record(lambda: turn)
         await keeper.close()  # which gives what waits its time
         return in_time, keeper.degraded()
 
@@ -403,7 +403,7 @@ def test_a_turn_that_can_never_be_written_is_not_tried_for_ever(processes, monke
     async def run():
         keeper = TurnRecorder(process.plane, process.settings, process.events.append, door="proxy")
         turn = process.kept(Asks(TEA), Injection(agent=None))
-        assert not await keeper.keep(lambda: turn)
+        assert not await keeper.record(lambda: turn)
         await keeper.close()
 
     asyncio.run(run())

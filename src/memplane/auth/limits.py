@@ -104,7 +104,7 @@ class QuotaGuard:
         Raises `RateLimited` or `QuotaExceeded`, and then counts nothing.
         """
         cycle = self.cycle()
-        self._take(tenant, what, cycle)
+        self._consume(tenant, what, cycle)
         try:
             yield
         except BaseException:
@@ -112,7 +112,7 @@ class QuotaGuard:
                 self._accounts.give_back(tenant, what, since=cycle.first)
             raise
 
-    def standing(self, tenant: str) -> QuotaStatus | None:
+    def status(self, tenant: str) -> QuotaStatus | None:
         """None where there is no quota."""
         if self.quota is None:
             return None
@@ -125,7 +125,7 @@ class QuotaGuard:
         """The billing cycle we are in."""
         return cycle_of(self._clock() // DAY, self.cycle_day)
 
-    def _take(self, tenant: str, what: QuotaResource, cycle: Cycle) -> None:
+    def _consume(self, tenant: str, what: QuotaResource, cycle: Cycle) -> None:
         rate, quota = self._rates[what], self._quota_of(what, cycle)
         if rate is None and quota is None:
             return

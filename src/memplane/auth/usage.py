@@ -82,7 +82,7 @@ class Meter:
             try:
                 self._accounts.add(counted, oldest=self._clock() // DAY - RETENTION_DAYS)
             except BaseException:
-                self._keep(counted)
+                self._flush(counted)
                 raise
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class Meter:
             except Exception:  # noqa: BLE001 - a thread's edge: nothing would be written until somebody asks
                 _log.exception("usage cannot be written")
 
-    def _keep(self, counted: dict[Account, UsageCounts]) -> None:
+    def _flush(self, counted: dict[Account, UsageCounts]) -> None:
         with self._counting:
             for account, tally in counted.items():
                 self._counted.setdefault(account, UsageCounts()).add(tally)
@@ -246,7 +246,7 @@ class UsageReports:
         cycle = self._allowance.cycle()
         found = self._tallies(tenant, cycle.first, cycle.next - 1)
         whole = _added(found, lambda _: None).get(None, UsageCounts())
-        standing = self._allowance.standing(tenant)
+        standing = self._allowance.status(tenant)
         ingested = UsageLimit(used=whole.ingest_events)
         if standing is not None:
             ingested = UsageLimit(

@@ -100,7 +100,7 @@ def review(
         rows = (
             (it.day, it.outcome, it.reason, it.entry, shorter(it.into) if it.into else "") for it in judged
         )
-        call.out.tell(table("day", "outcome", "reason", "entry", "stored as", rows=rows))
+        call.out.print_part(table("day", "outcome", "reason", "entry", "stored as", rows=rows))
 
 
 @command(app, examples=["memplane retention", "MEMPLANE_RETENTION=adr memplane retention --space alice"])

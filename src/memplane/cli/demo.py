@@ -37,19 +37,19 @@ class Tour:
     def chapter(self, title: str, why: str) -> None:
         self._chapters.append({"title": title, "why": why, "steps": []})
         heading = f"── {len(self._chapters)}. {title} "
-        self._call.out.tell(Text(), line((heading.ljust(_COLUMNS, "─"), "bold")))
+        self._call.out.print_part(Text(), line((heading.ljust(_COLUMNS, "─"), "bold")))
         self.say(why)
 
     def say(self, *lines: str) -> None:
-        self._call.out.tell(*(line(text) for text in lines))
+        self._call.out.print_part(*(line(text) for text in lines))
 
     def note(self, text: str) -> None:
-        self._call.out.tell(Text(), line(text))
+        self._call.out.print_part(Text(), line(text))
 
     def run(self, *arguments: str, ends_with: int = 0) -> None:
         """Show and run a command line; fail if its exit code differs from `ends_with`."""
         shown = f"memplane {shlex.join(arguments)}"
-        self._call.out.tell(Text(), line((f"$ {shown}", "bold cyan")))
+        self._call.out.print_part(Text(), line((f"$ {shown}", "bold cyan")))
         if self._call.out.json:
             code, answer = self._captured(arguments)
             self._chapters[-1]["steps"].append({"command": shown, "exit_code": code, "answer": answer})
@@ -60,7 +60,7 @@ class Tour:
 
     def aside(self, shown: str, answer: str) -> None:
         """Show a command that is not part of Memplane, with its output."""
-        self._call.out.tell(Text(), line((f"$ {shown}", "bold cyan")), line(answer))
+        self._call.out.print_part(Text(), line((f"$ {shown}", "bold cyan")), line(answer))
         self._chapters[-1]["steps"].append({"command": shown, "answer": answer})
 
     def ids(self, query: str = "", **conditions: Any) -> list[str]:
@@ -72,7 +72,7 @@ class Tour:
             call.close()
 
     def end(self, *lines: str) -> None:
-        self._call.out.tell(Text())
+        self._call.out.print_part(Text())
         self.say(*lines)
         if self._call.out.json:
             self._call.out.answer({"tour": self._chapters})

@@ -59,7 +59,7 @@ def migrate(
         _opened(call, source, environment) as here,
         _opened(call, target, environment) as there,
     ):
-        if not here.holds_anything():
+        if not here.has_data():
             raise NothingToImport(f"{_display_place(source)} is empty", field="from")
         with _progress_bar(call, _COMPARING if check else "Moving") as progress:
             report = here.compare_with(there, progress) if check else here.move_to(there, progress)

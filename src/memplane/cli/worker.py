@@ -109,7 +109,7 @@ def status(call: CommandContext) -> None:
             )
             for it in workers
         ]
-        call.out.tell(table("worker", "status", "seen", "taken", "steps", "failures", rows=rows))
+        call.out.print_part(table("worker", "status", "seen", "taken", "steps", "failures", rows=rows))
     else:
         call.out.note("No workers; start one with `memplane worker`.")
 

@@ -27,7 +27,7 @@ class EntryPage(msgspec.Struct, frozen=True):
     """Entries in the order they were said. Session histories tell time in seconds, and their readers ask for what came
     after the last time they saw: so a page that would end within a second goes on to its end, however many that are."""
 
-    said: list[EntryTime]
+    entries: list[EntryTime]
     more: bool
 
 
@@ -94,7 +94,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(memory for memory in self.memories if memory.id not in self.judged)
 
     @property
-    def is_settled(self) -> bool:
+    def is_judged(self) -> bool:
         """Whether everything about it was decided."""
         return bool(self.judged) and not self.unjudged
 
@@ -132,14 +132,14 @@ def items_of(reader: Reader, day: str) -> list[Item]:
 
 def undecided(reader: Reader, day: str, *, limit: int) -> list[RawEntry]:
     """The next entries of a day that something is to be decided about, in the order they were said."""
-    waiting = [item for item in items_of(reader, day) if not item.is_settled and not item.flagged][:limit]
+    waiting = [item for item in items_of(reader, day) if not item.is_judged and not item.flagged][:limit]
     entries = {entry.seq: entry for entry in reader.ledger.at([item.seq for item in waiting])}
     return [_raw_entry(reader, item, entries[item.seq]) for item in waiting if item.seq in entries]
 
 
 def judged_entries(reader: Reader, day: str, *, limit: int) -> list[tuple[int, str]]:
     """(seq, id) of the next entries of a day that were judged as a whole, and so may go."""
-    may_go = [item for item in items_of(reader, day) if item.is_settled and not item.is_pinned]
+    may_go = [item for item in items_of(reader, day) if item.is_judged and not item.is_pinned]
     return [(item.seq, item.id) for item in may_go[:limit]]
 
 

@@ -51,7 +51,7 @@ class Form:
     def text(self, name: str, default: str = "") -> str:
         return self._fields.get(name, default).replace("\r\n", "\n")
 
-    def given(self, name: str) -> str | None:
+    def value(self, name: str) -> str | None:
         """None for what was left empty."""
         return self.text(name).strip() or None
 

@@ -71,7 +71,7 @@ class Home:
             readiness=self._plane.readiness(),
             places=LINKS,
             subject=principal.subject,
-            signed_in=self._signing.asked,
+            signed_in=self._signing.required,
         )
 
     def overview(self, call: Call) -> Response:

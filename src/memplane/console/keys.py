@@ -41,7 +41,7 @@ class Keys:
         once = form.text("once")
         if not _ONCE.fullmatch(once):
             raise InvalidRequest("once: this form is not of our page; load it again", field="once")
-        days = form.given("days")
+        days = form.value("days")
         if days is not None and not days.isdecimal():
             raise InvalidRequest("days: give a number of days, or leave it empty", field="days")
         spaces = [name.strip() for name in form.text("spaces").splitlines() if name.strip()]

@@ -23,7 +23,7 @@ class SignIn:
         self._identity = authenticator if isinstance(authenticator, Identity) else None
 
     @property
-    def asked(self) -> bool:
+    def required(self) -> bool:
         """Whether anybody has to sign in at all."""
         return self._identity is not None
 

@@ -54,17 +54,17 @@ class Passage(NamedTuple):
 
     start: int
     end: int
-    said: str
+    text: str
 
     @property
-    def tells(self) -> bool:
+    def is_informative(self) -> bool:
         """Whether it can stand for more than itself: a statement of some length, in words."""
-        letters = len(_LETTERS.findall(self.said))
+        letters = len(_LETTERS.findall(self.text))
         return (
-            len(self.said) <= SENTENCE_CHARS_MAX
-            and words_in(self.said) >= _WORDS_MIN
-            and not self.said.endswith((":", "："))  # noqa: RUF001  # it leads to what follows and says nothing
-            and letters >= _LETTERS_SHARE_MIN * len(self.said.replace(" ", ""))
+            len(self.text) <= SENTENCE_CHARS_MAX
+            and words_in(self.text) >= _WORDS_MIN
+            and not self.text.endswith((":", "："))  # noqa: RUF001  # it leads to what follows and says nothing
+            and letters >= _LETTERS_SHARE_MIN * len(self.text.replace(" ", ""))
         )
 
 
@@ -199,7 +199,7 @@ class Distillation(msgspec.Struct, frozen=True):
 class _Weighed(msgspec.Struct, frozen=True):
     """A sentence, where it stands, and the words it is weighed by, each once and in order."""
 
-    said: str
+    text: str
     section: int
     place: int
     stems: tuple[str, ...]
@@ -267,14 +267,14 @@ def _weighed(section: int, passages: Sequence[Passage]) -> tuple[_Weighed, ...]:
     stop = _stop_stems()
     return tuple(
         _Weighed(
-            passage.said,
+            passage.text,
             section,
             place,
-            tuple(dict.fromkeys(stem for stem in stems_of(passage.said) if stem not in stop)),
-            words_in(passage.said),
+            tuple(dict.fromkeys(stem for stem in stems_of(passage.text) if stem not in stop)),
+            words_in(passage.text),
         )
         for place, passage in enumerate(passages)
-        if passage.tells
+        if passage.is_informative
     )
 
 
@@ -368,22 +368,24 @@ def _centrality(
 def _alike(left: _Weighed, right: _Weighed) -> bool:
     mine, other = set(left.stems), set(right.stems)
     if not mine or not other:
-        return left.said == right.said
+        return left.text == right.text
     return len(mine & other) / min(len(mine), len(other)) > _LIKENESS_MAX
 
 
 def _joined(chosen: Sequence[_Weighed], words_max: int) -> str:
     """In the order in which they stand."""
     ordered = sorted(chosen, key=lambda sentence: (sentence.section, sentence.place))
-    return bounded(" ".join(sentence.said for sentence in ordered), words_max)
+    return bounded(" ".join(sentence.text for sentence in ordered), words_max)
 
 
 def _beginning(passages: Sequence[Passage], section: Section, name: str) -> str:
     """What there is to say where no sentence stands out: the first thing that is said, or else what it is called."""
-    first = next((passage for passage in passages if passage.tells), passages[0] if passages else None)
+    first = next(
+        (passage for passage in passages if passage.is_informative), passages[0] if passages else None
+    )
     if first is None:
         return shortened_title(section.title or name)
-    return bounded(_cut_at_word(first.said, SECTION_CHARS_MAX), SECTION_WORDS_MAX)
+    return bounded(_cut_at_word(first.text, SECTION_CHARS_MAX), SECTION_WORDS_MAX)
 
 
 def _titles(sections: Sequence[Section]) -> str:

@@ -168,12 +168,12 @@ class LLMDistiller:
 
     def _summarise(self, run: Summaries, group: Sequence[_Part], *, again: bool = True) -> None:
         """Ask, ask once more, then ask in halves, so that a section that breaks the model breaks nothing else."""
-        found, complaint = self._ask(run, _SECTIONS, group)
+        found, complaint = self._complete(run, _SECTIONS, group)
         missing = [part for part in group if part.number not in found]
         run.sections.update(found)
         alone = len(missing) == 1
         if missing and complaint.again and (again or alone) and not self._is_useless(run):
-            found, complaint = self._ask(run, retry_prompt(_SECTIONS, complaint.text), missing)
+            found, complaint = self._complete(run, retry_prompt(_SECTIONS, complaint.text), missing)
             run.sections.update(found)
             missing = [part for part in missing if part.number not in found]
         if len(missing) <= 1 or self._is_useless(run):
@@ -200,7 +200,7 @@ class LLMDistiller:
         for _ in range(2):
             if self._is_useless(run):
                 return
-            found, complaint = self._ask(run, system, parts, wanted=(0,))
+            found, complaint = self._complete(run, system, parts, wanted=(0,))
             run.whole = found.get(0)
             if run.whole is not None or not complaint.again:
                 return
@@ -209,7 +209,7 @@ class LLMDistiller:
     def _is_useless(self, run: Summaries) -> bool:
         return not run.useful and run.requests >= self._limits.useless_answers
 
-    def _ask(
+    def _complete(
         self, run: Summaries, system: str, parts: Sequence[_Part], wanted: Sequence[int] | None = None
     ) -> tuple[dict[int, str], "_Complaint"]:
         """What could be used of one answer, and what was wrong with the rest."""

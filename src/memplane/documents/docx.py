@@ -63,7 +63,7 @@ def repacked(content: bytes, limits: ParseLimits) -> BytesIO:
     with archive, zipfile.ZipFile(package, "w") as out:
         _check(archive, content, limits)
         source = _Source(archive, limits)
-        kept = source.kept()
+        kept = source.relevant_parts()
         for kind, name in kept.items():
             out.writestr(_PARTS[kind][0].membername, source.part(name))
         out.writestr("[Content_Types].xml", _content_types(kept))
@@ -99,7 +99,7 @@ class _Source:
         self._limits = limits
         self._marks = 0
 
-    def kept(self) -> dict[str, str]:
+    def relevant_parts(self) -> dict[str, str]:
         """What is read of it, by the kind of the part, and its name here: that which the file says, or else the usual one.
         Programs are free to name parts as they like, and some do."""
         said = dict(self._related(PACKAGE_URI))

@@ -156,7 +156,7 @@ class _Scanner:
                 and self._recast(line)
             ):
                 return
-            if self._open.goes_on(line):
+            if self._open.continues(line):
                 if line.body:
                     self._end = line.end
                 self._last = line
@@ -228,7 +228,7 @@ class _Open:
     done = False
     """Whether its first line was all of it."""
 
-    def goes_on(self, line: _Line) -> bool:  # noqa: ARG002
+    def continues(self, line: _Line) -> bool:  # noqa: ARG002
         return False
 
 
@@ -238,7 +238,7 @@ class _Rule(_Open):
 
 
 class _Paragraph(_Open):
-    def goes_on(self, line: _Line) -> bool:
+    def continues(self, line: _Line) -> bool:
         return bool(line.body) and not _interrupts(line)
 
 
@@ -249,7 +249,7 @@ class _Fence(_Open):
         self._sign = sign
         self._closed = False
 
-    def goes_on(self, line: _Line) -> bool:
+    def continues(self, line: _Line) -> bool:
         if self._closed:
             return False
         self._closed = line.indent < _CODE_INDENT and _closes_fence(line.body, self._sign)
@@ -259,14 +259,14 @@ class _Fence(_Open):
 class _Code(_Open):
     kind = BlockKind.CODE
 
-    def goes_on(self, line: _Line) -> bool:
+    def continues(self, line: _Line) -> bool:
         return not line.body or line.indent >= _CODE_INDENT
 
 
 class _Table(_Open):
     kind = BlockKind.TABLE
 
-    def goes_on(self, line: _Line) -> bool:
+    def continues(self, line: _Line) -> bool:
         return bool(line.body) and line.indent < _CODE_INDENT and not _interrupts(line, listed=True)
 
 
@@ -278,7 +278,7 @@ class _Html(_Open):
         self.done = end is not None and end.search(first) is not None
         self._closed = False
 
-    def goes_on(self, line: _Line) -> bool:
+    def continues(self, line: _Line) -> bool:
         if self._end is None:
             return bool(line.body)
         if self._closed:
@@ -322,7 +322,7 @@ class _Quote(_Open):
         self._inside = _Inside()
         self._read(line)
 
-    def goes_on(self, line: _Line) -> bool:
+    def continues(self, line: _Line) -> bool:
         if not line.body:
             return False
         if line.indent < _CODE_INDENT and line.body[0] == ">":
@@ -345,9 +345,9 @@ class _List(_Open):
         self._blank = False
         self._empty = False
         self._content = 0
-        self._take(item)
+        self._add(item)
 
-    def goes_on(self, line: _Line) -> bool:
+    def continues(self, line: _Line) -> bool:
         if not line.body:
             if self._empty:
                 self._content = 1 << 30
@@ -361,11 +361,11 @@ class _List(_Open):
         if line.indent < _CODE_INDENT and not _is_rule(line.body) and (item := _item(line.indent, line.body)):
             if item.sign != self._sign:
                 return False
-            self._take(item)
+            self._add(item)
             return True
         return self._inside.paragraph and not self._blank and not _interrupts(line, listed=True)
 
-    def _take(self, item: _Item) -> None:
+    def _add(self, item: _Item) -> None:
         self._content = item.content
         self._empty = not item.body
         self._blank = False

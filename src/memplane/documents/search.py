@@ -153,7 +153,7 @@ class _Library:
             if asked.project is not None:
                 heads = [head for head in heads if head.project in (None, asked.project)]
             if asked.as_of is not None:
-                then = self._there_then()
+                then = self._documents_then()
                 heads = [head for head in heads if head.seq in then]
             self._heads = heads
         return self._heads
@@ -184,7 +184,7 @@ class _Library:
             return []
         return [heads[place] for place in named_in(self._asked.query, [head.name for head in heads])]
 
-    def _there_then(self) -> frozenset[int]:
+    def _documents_then(self) -> frozenset[int]:
         every = self._reader.documents.find(
             project=None, collection=None, limit=_DOCUMENTS_LISTED_MAX, offset=0
         )

@@ -117,7 +117,7 @@ class RankedSpan(msgspec.Struct, frozen=True, kw_only=True):
 class _StemWeight(msgspec.Struct, frozen=True):
     """What a stem of the question is worth where."""
 
-    places: Ints
+    indexes: Ints
     values: Floats
     documents: Ints
     document_values: Floats
@@ -154,7 +154,7 @@ def rank_spans(  # what to rank, by what, and how many
     meaning = None if query is None else _meaning(reader, index, spans, query, places)
     judged = SpanScores(
         spans=spans,
-        places=places,
+        indexes=places,
         channels={
             "words": standards["words"][places],
             "document": standards["document"][spans.document[places]],
@@ -175,14 +175,14 @@ class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
     """What every channel says about the spans at these places."""
 
     spans: SpanColumns
-    places: Ints
+    indexes: Ints
     channels: dict[str, Floats]
     weights: SpanWeights
 
     @property
     def documents(self) -> Ints:
         """By place, the place of the document."""
-        documents: Ints = self.spans.document[self.places]
+        documents: Ints = self.spans.document[self.indexes]
         return documents
 
     def best(self, allowed: NDArray[np.bool_], limit: int) -> list[tuple[int, float, int]]:
@@ -192,7 +192,7 @@ class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
         pool = max(_POOL, limit * 4)
         chosen = np.argpartition(-scores, pool)[:pool] if pool < len(scores) else np.arange(len(scores))
         chosen = chosen[np.isfinite(scores[chosen])]
-        ordered = chosen[np.lexsort((-self.places[chosen], -scores[chosen]))]
+        ordered = chosen[np.lexsort((-self.indexes[chosen], -scores[chosen]))]
         seen: Counter[int] = Counter()
         put_back = []
         for index, score, document in zip(
@@ -222,7 +222,7 @@ class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def _scores(self) -> Floats:
-        scores = np.zeros(len(self.places))
+        scores = np.zeros(len(self.indexes))
         for name, channel in self.channels.items():
             scores += getattr(self.weights, name) * channel
         return scores
@@ -264,7 +264,7 @@ def _word_scores(spans: SpanColumns, held: Iterable[_StemWeight]) -> tuple[Float
     """BM25 of every span and of every document."""
     words, document = np.zeros(spans.count), np.zeros(len(spans.documents))
     for one in held:
-        words[one.places] += one.values
+        words[one.indexes] += one.values
         document[one.documents] += one.document_values
     return words, document
 
@@ -377,7 +377,7 @@ def _ranked_spans(
     reader: Reader, judged: SpanScores, best: Sequence[tuple[int, float, int]], relevant: NDArray[np.bool_]
 ) -> list[RankedSpan]:
     """Those of them that are still there."""
-    spans, places = judged.spans, judged.places
+    spans, places = judged.spans, judged.indexes
     heads = [spans.documents[spans.document[places[index]]] for index, _, _ in best]
     read = {
         (span.document, span.ordinal): span

@@ -75,7 +75,7 @@ class PredicateCatalog:
         """The predicate; one nobody described is a plain fact."""
         return self.predicates.get(name) or Predicate(name=name)
 
-    def said_with(self, verb: str, rest: str) -> tuple[str, str] | None:
+    def by_verb(self, verb: str, rest: str) -> tuple[str, str] | None:
         """Predicate and value for a verb and what follows it."""
         for says in self._says.get(verb, ()):
             found = says.pattern.match(rest)
@@ -84,7 +84,7 @@ class PredicateCatalog:
                 return says.predicate, value.strip()
         return None
 
-    def said_of_mine(self, noun: str) -> tuple[str, str] | None:
+    def by_noun(self, noun: str) -> tuple[str, str] | None:
         """Predicate and topic for the noun in `my … is …`."""
         for says in self._my:
             found = says.pattern.match(noun)
@@ -92,7 +92,7 @@ class PredicateCatalog:
                 return says.predicate, (found.group(1) or "") if says.pattern.groups else ""
         return None
 
-    def takes_topic(self, name: str) -> bool:
+    def has_topics(self, name: str) -> bool:
         """Whether a subject can have several values, one for each topic: a favorite color and a favorite food."""
         return any(says.predicate == name and says.pattern.groups > 0 for says in self._my)
 
@@ -133,7 +133,7 @@ class PredicateCatalog:
         said = text.lower()
         return frozenset(name for diet, names in self._excludes.items() if diet in said for name in names)
 
-    def asked_for(self, question: str) -> list[str]:
+    def by_question(self, question: str) -> list[str]:
         """Predicates a question asks for, best first."""
         words = [word.lower() for word in _WORD.findall(question)]
         score: dict[str, int] = {}

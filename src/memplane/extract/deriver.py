@@ -28,7 +28,7 @@ class DerivedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What a model said, to be kept in the ledger; the memories then come from there."""
     failed: bool = False
     """Nobody could make anything of it."""
-    left: bool = False
+    deferred: bool = False
     """The model went away before its turn; it and what follows must wait."""
     tokens_in: int = 0
     tokens_out: int = 0
@@ -43,13 +43,13 @@ class Deriver:
         self._llm = llm
 
     @property
-    def asks_a_model(self) -> bool:
+    def uses_model(self) -> bool:
         return self._llm is not None
 
     def read(self, entries: Sequence[Sequence[Turn]]) -> list[DerivedEntry]:
         """One reading for the turns of each entry, in order."""
         if self._llm is None:
-            return self.read_again(entries)
+            return self.reread(entries)
         messages = [
             PromptMessage(
                 id=f"{number}.{turn.ordinal}",
@@ -68,7 +68,7 @@ class Deriver:
         ]
         return _metered(readings, answer.input_tokens, answer.output_tokens)
 
-    def read_again(self, entries: Sequence[Sequence[Turn]]) -> list[DerivedEntry]:
+    def reread(self, entries: Sequence[Sequence[Turn]]) -> list[DerivedEntry]:
         """What was read before and is not on record was read by the rules, and a replay does the same: it asks no
         model."""
         return [self._by_rules(turns) for turns in entries]
@@ -111,8 +111,8 @@ class Deriver:
 
     def _by_model(self, turns: Sequence[Turn], read: Sequence[Extracted], extractor: str) -> DerivedEntry:
         statuses = {message.status for message in read}
-        if ExtractionStatus.LEFT in statuses:
-            return DerivedEntry(left=True)
+        if ExtractionStatus.DEFERRED in statuses:
+            return DerivedEntry(deferred=True)
         if not turns or ExtractionStatus.FAILED in statuses or statuses <= {ExtractionStatus.SKIPPED}:
             return self._by_rules(turns)
         claims: list[list[dict[str, Any]]] = [msgspec.to_builtins(message.propositions) for message in read]

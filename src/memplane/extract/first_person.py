@@ -129,7 +129,7 @@ def _with_catalog(
         mine = _of_mine(parsed, catalog, rest, negative=negative)
         if mine:
             return mine
-    said = catalog.said_with(parsed.verb, rest)
+    said = catalog.by_verb(parsed.verb, rest)
     if said is None:
         name, value = ("is" if parsed.verb == "be" else "does"), rest
     else:
@@ -156,7 +156,7 @@ def _of_mine(
 ) -> ClauseReading | None:
     """`My favorite color is blue` is about the user; `my wife is a nurse` is about her."""
     noun = _MY.sub("", parsed.owner, count=1)
-    found = catalog.said_of_mine(noun)
+    found = catalog.by_noun(noun)
     if found is None or parsed.verb not in {"be", "become", "change"}:
         return None
     name, topic = found

@@ -49,7 +49,7 @@ class ExtractionStatus(StrEnum):
     """It came from the system, or is blank."""
     FAILED = "failed"
     """The model made nothing of it; the rules may."""
-    LEFT = "left"
+    DEFERRED = "left"
     """The model went away before its turn; try again later."""
 
 
@@ -57,7 +57,7 @@ class Extracted(msgspec.Struct, kw_only=True):
     """What one message claims, in its order."""
 
     message_id: str
-    status: ExtractionStatus = ExtractionStatus.LEFT
+    status: ExtractionStatus = ExtractionStatus.DEFERRED
     propositions: list[Proposition] = []
     reason: str = ""
     """Why it failed."""
@@ -142,7 +142,7 @@ class _Run:
             messages=[
                 Extracted(
                     message_id=message.id,
-                    status=ExtractionStatus.LEFT if _is_read(sent) else ExtractionStatus.SKIPPED,
+                    status=ExtractionStatus.DEFERRED if _is_read(sent) else ExtractionStatus.SKIPPED,
                     cut=len(message.text) > limits.message_chars,
                 )
                 for message, sent in zip(messages, self.sent, strict=True)
@@ -154,10 +154,10 @@ class _Run:
         if not self._useful and self.extraction.requests >= self._limits.useless_answers:
             self.fail(group, "the language model gives no answer of use")
             return
-        complaint = self._ask(group, self._system)
+        complaint = self._complete(group, self._system)
         alone = len(group) == 1
         if complaint and complaint.again and (whole or alone):
-            complaint = self._ask(group, retry_prompt(self._system, complaint.text))
+            complaint = self._complete(group, retry_prompt(self._system, complaint.text))
         if complaint and alone:
             self.fail(group, complaint.text)
         elif complaint:
@@ -168,10 +168,10 @@ class _Run:
     def fail(self, places: Sequence[int], reason: str) -> None:
         for place in places:
             message = self.extraction.messages[place]
-            if message.status is ExtractionStatus.LEFT:
+            if message.status is ExtractionStatus.DEFERRED:
                 message.status, message.reason = ExtractionStatus.FAILED, reason
 
-    def _ask(self, group: Sequence[int], system: str) -> _Complaint | None:
+    def _complete(self, group: Sequence[int], system: str) -> _Complaint | None:
         messages = [self.sent[place] for place in group]
         try:
             answer = self._llm.complete(system, user_prompt(messages), SCHEMA, self._limits.answer_tokens)
@@ -187,14 +187,14 @@ class _Run:
             checked = check_answer(answer.text, messages, self._catalog)
         except AnswerUnreadable as exc:
             return _Complaint(str(exc), again=answer.stop is StopReason.DONE)
-        return self._keep(group, checked, cut=answer.stop is StopReason.CUT)
+        return self._store(group, checked, cut=answer.stop is StopReason.CUT)
 
     def _meter(self, answer: Completion) -> None:
         self.extraction.requests += 1
         self.extraction.input_tokens += answer.input_tokens
         self.extraction.output_tokens += answer.output_tokens
 
-    def _keep(self, group: Sequence[int], checked: CheckedClaims, *, cut: bool) -> _Complaint | None:
+    def _store(self, group: Sequence[int], checked: CheckedClaims, *, cut: bool) -> _Complaint | None:
         self.extraction.rejected += checked.rejected
         spoiled = checked.rejected.keys() - RIGHTLY
         if spoiled and not any(checked.propositions):

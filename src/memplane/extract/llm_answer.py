@@ -301,7 +301,7 @@ class _Reading:
             return Rejection.NOT_THEIRS
         if not filed.trusted and filed.predicate in VAGUE:
             return Rejection.VAGUE
-        if not self._hears(filed.object_text):
+        if not self._matches(filed.object_text):
             return Rejection.UNHEARD
         said = (filed.subject, filed.predicate, filed.object_text, filed.polarity, filed.topic)
         same = tuple(part.lower() for part in said)
@@ -365,9 +365,9 @@ class _Reading:
             return _tidy(said or "")
         if not self._catalog[predicate].one:
             return "" if predicate in _OWN_WORDS else self._catalog.class_of(value)
-        return _tidy(said or "").lower() if self._catalog.takes_topic(predicate) else ""
+        return _tidy(said or "").lower() if self._catalog.has_topics(predicate) else ""
 
-    def _hears(self, value: str) -> bool:
+    def _matches(self, value: str) -> bool:
         stems = content_stems(value)
         return stems <= self._stems or value.lower() in self._message.text.lower()
 

@@ -120,7 +120,7 @@ def write_tombstones(
         reason=reason,
         victims=forgotten_ids_digest(id_ for _, id_ in victims),
         superseded=loss.superseded,
-        aftermath=loss.aftermath,
+        aftermath=loss.effects,
     )
     record(payload)
     head = writer.ledger.head()
@@ -150,7 +150,7 @@ def _counts(reader: Reader, victims: Sequence[tuple[int, str]], loss: "ForgetImp
     counts["memories"] -= len(taken)
     counts["episodes"] = reader.episodes.count(loss.conversations)
     counts["conflicts"] = sum(
-        any(id_ in loss.fates and id_ not in taken for id_ in pair) for pair in loss.odds
+        any(id_ in loss.fates and id_ not in taken for id_ in pair) for pair in loss.contested
     )
     return counts
 
@@ -161,12 +161,12 @@ class ForgetImpact(msgspec.Struct, frozen=True):
     fates: Mapping[str, Memory]
     """The memories to be erased, as they were."""
     heirs: Sequence[Evidence]
-    odds: Sequence[tuple[str, str]]
+    contested: Sequence[tuple[str, str]]
     conversations: Sequence[str]
     followers: Sequence[int]
     """Turns whose vectors include an erased turn."""
     superseded: tuple[str, ...]
-    aftermath: ForgetEffects
+    effects: ForgetEffects
 
 
 def forget_impact(reader: Reader, victims: Sequence[tuple[int, str]]) -> ForgetImpact:
@@ -178,14 +178,14 @@ def forget_impact(reader: Reader, victims: Sequence[tuple[int, str]]) -> ForgetI
     return ForgetImpact(
         fates=fates,
         heirs=heirs,
-        odds=odds,
+        contested=odds,
         conversations=reader.turns.conversations_of(sorted(seqs)),
         followers=list(_followers(reader, seqs)),
         superseded=(
             *(id_ for id_ in reader.claims.replaced_by(list(fates)) if id_ not in fates),
             *_replaced(fates, heirs),
         ),
-        aftermath=forget_effects(reader, fates, heirs, odds),
+        effects=forget_effects(reader, fates, heirs, odds),
     )
 
 
@@ -293,7 +293,7 @@ def _inherit(writer: Writer, loss: ForgetImpact) -> None:
         )
         writer.memories.add([stands])
         taken[heir.memory] = heir.own.id
-    for pair in loss.odds:
+    for pair in loss.contested:
         left, right = (taken.get(id_, id_) for id_ in pair)
         if writer.memories.get(left) is not None and writer.memories.get(right) is not None:
             writer.claims.contest(left, right)

@@ -41,12 +41,12 @@ class Family(msgspec.Struct, frozen=True):
 class _Member(msgspec.Struct, frozen=True):
     recorded: Instant
     body: bytes
-    there: Entry | None
+    present: Entry | None
     draft: NewEntry | None
 
     @property
     def order(self) -> tuple[Instant, bytes, bool]:
-        return self.recorded, sha256(self.body).digest(), self.there is None
+        return self.recorded, sha256(self.body).digest(), self.present is None
 
 
 def families(
@@ -103,8 +103,8 @@ def _named(base: str, members: Sequence[_Member], known: int) -> Family:
         id_ = variant_id(base, member.body, depth) if place else base
         if member.draft is not None:
             fresh.append(msgspec.structs.replace(member.draft, id=id_))
-        elif member.there is not None and member.there.id != id_:
-            renamed.append((member.there.id, id_))
+        elif member.present is not None and member.present.id != id_:
+            renamed.append((member.present.id, id_))
         if place:
             variants.append(Variant(id=id_, base=base))
     renamed.sort(key=lambda pair: len(pair[1]), reverse=True)  # the deepest makes room for the one above it
@@ -130,7 +130,7 @@ class MergeResult(msgspec.Struct, frozen=True, kw_only=True):
     erased: bool
     unrecorded: Forgets
     """Tombstones whose forget is not recorded here."""
-    anew: bool
+    rebuilt: bool
     """Whether the whole projection was rebuilt."""
 
 
@@ -147,7 +147,7 @@ class _NewTombstone(msgspec.Struct, frozen=True):
 class _AppliedForget(msgspec.Struct, frozen=True):
     """The effect of one forget here."""
 
-    stones: list[_NewTombstone]
+    tombstones: list[_NewTombstone]
     payload: ForgetPayload
 
 
@@ -176,7 +176,7 @@ class _Merge:
 
     def run(self, drafts: Sequence[NewEntry], now: Instant) -> MergeResult:
         writer = self._writer
-        gone = self._gone(drafts)
+        gone = self._forgotten(drafts)
         lost = {draft.id: draft for draft in sorted(drafts, key=_order, reverse=True) if draft.id in gone}
         found, _ = families(writer, (draft for draft in drafts if draft.id not in gone), self._same)
         there = {entry.id: entry for entry in writer.ledger.get_many(list(lost))}
@@ -194,14 +194,14 @@ class _Merge:
         renamed = [pair for family in found.values() for pair in family.renamed] + list(later.items())
         variants = [variant for family in found.values() for variant in family.variants]
         burials, unrecorded = self._burials(fresh, gone, {after: id_ for id_, after in later.items()})
-        anew = self._is_upset(fresh, renamed, burials)
+        anew = self._needs_rebuild(fresh, renamed, burials)
         for burial in burials:
-            self._bury(burial, anew=anew)
+            self._write_tombstones(burial, anew=anew)
         for before, after in renamed:
             writer.replica.rename(before, after)
         for variant in variants:
             writer.replica.add_variant(variant)
-        moved = self._derive_anew(fresh) if anew else self._append(fresh, now)
+        moved = self._rebuild(fresh) if anew else self._append(fresh, now)
         if fresh or renamed:
             writer.replica.set_merged()
         return MergeResult(
@@ -209,9 +209,9 @@ class _Merge:
             forgotten=len(lost),
             moved=moved,
             variants=tuple(sorted({it.id for it in variants} & _new_ids(fresh, renamed))),
-            erased=any(burial.stones for burial in burials),
+            erased=any(burial.tombstones for burial in burials),
             unrecorded=unrecorded,
-            anew=anew,
+            rebuilt=anew,
         )
 
     def _free_id(self, entry: Entry) -> str:
@@ -221,7 +221,7 @@ class _Merge:
             depth += 1
         return header_id(entry.id, entry.recorded, depth)
 
-    def _gone(self, drafts: Sequence[NewEntry]) -> dict[str, str]:
+    def _forgotten(self, drafts: Sequence[NewEntry]) -> dict[str, str]:
         """The received entries that are forgotten, each with the forgotten id: itself, another body under its id, or
         the source of an LLM record."""
         named = {id_ for reasons in self._forgets.values() for id_ in reasons}
@@ -284,7 +284,7 @@ class _Merge:
 
     def _implied(self, along: Mapping[str, str], burials: Sequence[_AppliedForget]) -> list[_NewTombstone]:
         """Dependents of forgotten entries that no forget names."""
-        stones = {stone.id: stone for burial in burials for stone in burial.stones}
+        stones = {stone.id: stone for burial in burials for stone in burial.tombstones}
         wanted = {id_: cause for id_, cause in along.items() if id_ not in stones}
         before = self._writer.replica.tombstones([*wanted, *wanted.values()])
         implied = []
@@ -295,7 +295,7 @@ class _Merge:
                 implied.append(stones[id_])
         return implied
 
-    def _is_upset(
+    def _needs_rebuild(
         self, fresh: Sequence[NewEntry], renamed: Sequence[tuple[str, str]], burials: Sequence[_AppliedForget]
     ) -> bool:
         """Whether the projection must be rebuilt."""
@@ -306,12 +306,12 @@ class _Merge:
             or (fresh and not writer.replica.sorts_last(*_order(fresh[0])))
         ):
             return True
-        if any(self._reads_again(draft) for draft in fresh):
+        if any(self._replaces_reading(draft) for draft in fresh):
             return True
         effects = [effect for burial in burials if (effect := self._effect(burial)) is not None]
         return len(effects) > 1 or not all(effects)
 
-    def _reads_again(self, draft: NewEntry) -> bool:
+    def _replaces_reading(self, draft: NewEntry) -> bool:
         """Whether it is the LLM record of an entry that was processed by rules here."""
         if draft.op is not Op.DERIVE or not draft.body or is_variant(draft.id):
             return False
@@ -322,16 +322,16 @@ class _Merge:
 
     def _effect(self, burial: _AppliedForget) -> bool | None:
         """Whether a forget has the same effect here as where it was recorded; None if it affects nothing else."""
-        victims = self._victims(burial)
+        victims = self._entries_to_erase(burial)
         loss = forget_impact(self._writer, victims)
-        here = (sorted(loss.superseded), loss.aftermath)
+        here = (sorted(loss.superseded), loss.effects)
         there = (sorted(burial.payload.superseded), burial.payload.aftermath)
         if needs_rebuild(self._writer, victims, loss):
             return False
         return here == there if here != _NOTHING or there != _NOTHING else None
 
-    def _victims(self, burial: _AppliedForget) -> list[tuple[int, str]]:
-        ids = [stone.id for stone in burial.stones]
+    def _entries_to_erase(self, burial: _AppliedForget) -> list[tuple[int, str]]:
+        ids = [stone.id for stone in burial.tombstones]
         there = (
             {id_: seq for seq, id_ in self._writer.ledger.in_scope(ForgetScope(entries=tuple(ids)))}
             if ids
@@ -339,10 +339,10 @@ class _Merge:
         )
         return [(there.get(id_, 0), id_) for id_ in ids]
 
-    def _bury(self, burial: _AppliedForget, *, anew: bool) -> None:
-        seqs = {id_: seq for seq, id_ in self._victims(burial)}
+    def _write_tombstones(self, burial: _AppliedForget, *, anew: bool) -> None:
+        seqs = {id_: seq for seq, id_ in self._entries_to_erase(burial)}
         by_forget: dict[tuple[int, Instant, str], list[_NewTombstone]] = {}
-        for stone in burial.stones:
+        for stone in burial.tombstones:
             by_forget.setdefault((stone.position, stone.at, stone.reason), []).append(stone)
         for (position, at, reason), stones in by_forget.items():
             victims = [(seqs[stone.id], stone.id) for stone in stones]
@@ -367,7 +367,7 @@ class _Merge:
                     writer.documents.reset_distillation(seq)
         return 0
 
-    def _derive_anew(self, fresh: Sequence[NewEntry]) -> int:
+    def _rebuild(self, fresh: Sequence[NewEntry]) -> int:
         writer = self._writer
         moves = dict(writer.replica.place(fresh))
         for name in (projection.READ, projection.DISTILLED):

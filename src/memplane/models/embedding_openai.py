@@ -97,10 +97,10 @@ class OpenAIEmbedder:
         rows = [np.empty((0, self.dimension), np.float32)]
         for start in range(0, len(texts), size):
             batch = [_sendable(text, self._endpoint.text_chars_max) for text in texts[start : start + size]]
-            rows.append(self._vectors(self._ask(batch), len(batch)))
+            rows.append(self._vectors(self._request(batch), len(batch)))
         return np.concatenate(rows)
 
-    def _ask(self, texts: Sequence[str]) -> bytes:
+    def _request(self, texts: Sequence[str]) -> bytes:
         body: dict[str, Any] = {"model": self._endpoint.model, "input": texts, "encoding_format": "float"}
         if self._endpoint.send_dimension:
             body["dimensions"] = self.dimension

@@ -57,7 +57,7 @@ class AnthropicMessages:
             "tools": [{"name": _TOOL, "description": "Give the answer.", "input_schema": schema}],
             "tool_choice": {"type": "tool", "name": _TOOL},
         }
-        answer = self._line.ask("/messages", body, _Answer)
+        answer = self._line.post("/messages", body, _Answer)
         return Completion(
             text=_words(answer.content),
             stop=_STOPS.get(str(answer.stop_reason), StopReason.DONE),

@@ -53,7 +53,7 @@ class LLMConnection:
             sleep=sleep,
         )
 
-    def ask(self, path: str, body: Mapping[str, Any], shape: type[T]) -> T:
+    def post(self, path: str, body: Mapping[str, Any], shape: type[T]) -> T:
         """The answer in its shape."""
         try:
             answer = self._client.post(path, body)

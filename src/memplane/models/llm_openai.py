@@ -64,7 +64,7 @@ class OpenAIChat:
         refused: LLMUnusable | None = None
         for form in (self._settled,) if self._settled else _FORMS:
             try:
-                answer = self._line.ask(
+                answer = self._line.post(
                     "/chat/completions", self._body(form, system, user, schema, tokens_max), _Answer
                 )
             except LLMUnusable as exc:

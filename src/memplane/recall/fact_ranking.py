@@ -84,7 +84,7 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
     of_predicates: Sequence[Memory]
     worded: Sequence[Memory]
     """Superseded memories among the candidates."""
-    told: Sequence[Memory]
+    selected: Sequence[Memory]
     hot: Sequence[Memory]
     newest: Sequence[Memory]
     relevance: Relevance
@@ -99,13 +99,13 @@ def gather_facts(reader: Reader, asking: PreparedQuery, predicates: Sequence[str
         if predicates
         else [],
         worded=reader.memories.match(_rarest(asking), _ever(where), limit=_PER_CHANNEL),
-        told=_selected(reader, asking.asked, where),
+        selected=_selected(reader, asking.analysis, where),
         hot=reader.memories.hot(where, limit=_HOT_MAX),
         newest=[] if asking.question.words else reader.memories.find(where, limit=_PER_CHANNEL),
         relevance=relevance,
     )
     if asking.question.words:
-        for memory in (*found.of_predicates, *found.worded, *found.told, *found.hot):
+        for memory in (*found.of_predicates, *found.worded, *found.selected, *found.hot):
             relevance.score(memory.searchable)
     return found
 
@@ -136,7 +136,7 @@ def _suspect(memory: Memory, rank: int, gathered: FactCandidates) -> RankedFact:
 def rank_facts(
     reader: Reader, asking: PreparedQuery, gathered: FactCandidates, *, limit: int, now: Instant
 ) -> list[RankedFact]:
-    asked, question, where = asking.asked, asking.question, asking.where
+    asked, question, where = asking.analysis, asking.question, asking.where
     predicates, relevance = gathered.predicates, gathered.relevance
     meaning = {
         memory.id: memory.deviations for memory in asking.near[:_PER_CHANNEL] if _near_enough(memory, asking)
@@ -148,7 +148,7 @@ def rank_facts(
         "meaning": [memory for memory in near if _holds(memory, where)],
         "words": [memory for memory in gathered.worded if _holds(memory, where)],
         "replaces": [heir for heir, _ in heirs],
-        "time": gathered.told,
+        "time": gathered.selected,
         "hot": gathered.hot,
         "newest": gathered.newest,
     }

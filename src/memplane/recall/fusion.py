@@ -68,7 +68,7 @@ class FusedScores(msgspec.Struct, frozen=True, kw_only=True):
     Scores order the turns of one query. They are not comparable across queries and are not probabilities.
     """
 
-    places: Ints
+    indexes: Ints
     scores: Floats
     channels: dict[str, Floats]
     """The values of every channel that has an opinion on this query."""
@@ -231,7 +231,7 @@ def fuse(
     scores = np.zeros(len(places))
     for name, channel in channels.items():
         scores += getattr(weights, name) * channel
-    return FusedScores(places=places, scores=scores, channels=channels, weights=weights)
+    return FusedScores(indexes=places, scores=scores, channels=channels, weights=weights)
 
 
 def best(fused: FusedScores, limit: int) -> list[int]:
@@ -243,5 +243,5 @@ def best(fused: FusedScores, limit: int) -> list[int]:
         chosen = np.flatnonzero(fused.scores >= edge)
     else:
         chosen = np.arange(total)
-    order = np.lexsort((-fused.places[chosen], -fused.scores[chosen]))
+    order = np.lexsort((-fused.indexes[chosen], -fused.scores[chosen]))
     return [int(index) for index in chosen[order][:limit]]

@@ -54,7 +54,7 @@ class LargeTurns(msgspec.Struct, frozen=True):
     search: VectorSearch
     sample: Sample
     speakers: tuple[str, ...]
-    waiting: Mapping[int, Mapping[str, int]]
+    unindexed: Mapping[int, Mapping[str, int]]
     """Stems of turns that the word index does not contain yet."""
 
 
@@ -139,7 +139,7 @@ class LargeWords:
         sample.common.update(stem for stem in asked if self.counts[stem] >= _HOLDERS_MAX)
         self._best = {n: dict(held) for n, held in found.best.items()}
         self._total, self._squares = found.total, found.squares
-        for n, held in large.waiting.items():
+        for n, held in large.unindexed.items():
             here = {stem: held[stem] for stem in stems if held.get(stem)}
             for stem in here:
                 self.counts[stem] += 1

@@ -53,7 +53,7 @@ class MemoryIndex:
     def ask_first(self, reader: Reader) -> None:
         """What a refresh begins with: see `Reader.ahead`."""
         with self._lock:
-            if reader.state.marks().goes_on(self._marks):
+            if reader.state.marks().continues(self._marks):
                 self._stamped(reader)
 
     def refresh(self, reader: Reader) -> None:
@@ -73,7 +73,7 @@ class MemoryIndex:
             if not self._ids:
                 return []
             vectors, ids, turns = self._vectors, self._ids, self._turns
-            heard = self._heard_by(audience)
+            heard = self._visible_to(audience)
             if vectors.exact:
                 places = np.arange(len(ids)) if heard is None else np.flatnonzero(heard)
             else:
@@ -115,7 +115,7 @@ class MemoryIndex:
             for near in found
         ]
 
-    def _heard_by(self, audience: Audience | None) -> NDArray[np.bool_] | None:
+    def _visible_to(self, audience: Audience | None) -> NDArray[np.bool_] | None:
         """Which memories are in scope; None if all are."""
         if audience is None or not self._scoped:
             return None
@@ -125,7 +125,7 @@ class MemoryIndex:
         marks = reader.state.marks()
         if marks.begins_anew(self._marks):
             self._forget_all()
-        elif not marks.goes_on(self._marks):
+        elif not marks.continues(self._marks):
             return
         more = True
         while more:

@@ -128,7 +128,7 @@ _HISTORY = re.compile(
 
 def route(question: str, asked: QueryAnalysis, catalog: PredicateCatalog, *, has_vectors: bool) -> Routing:
     question = question[:_CHARS_READ_MAX]
-    predicates = tuple(catalog.asked_for(question)[:PREDICATES_MAX])
+    predicates = tuple(catalog.by_question(question)[:PREDICATES_MAX])
     when = _WHEN.search(question) is not None
     ranged = bool(asked.ranges or asked.dates)
     return Routing(

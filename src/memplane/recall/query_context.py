@@ -17,11 +17,11 @@ from memplane.storage.filter import Filter
 class PreparedQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The query, parsed, split into words and embedded."""
 
-    asked: QueryAnalysis
+    analysis: QueryAnalysis
     question: Question
     turns: TurnColumns
     """Empty if the space is too large to load."""
-    held: Mapping[str, tuple[Ints, Floats]]
+    holders: Mapping[str, tuple[Ints, Floats]]
     """Which turns contain the stems of the query, and how often."""
     query: Vector | None = None
     """The query's vector; None without an embedder, or until it is ready."""
@@ -46,7 +46,7 @@ class PreparedQuery(msgspec.Struct, frozen=True, kw_only=True):
         """Number of turns that contain each stem."""
         if self.large_words is not None:
             return self.large_words.counts
-        return {stem: len(places) for stem, (places, _) in self.held.items()}
+        return {stem: len(places) for stem, (places, _) in self.holders.items()}
 
     @property
     def relevance(self) -> Relevance:

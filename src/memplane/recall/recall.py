@@ -94,7 +94,7 @@ def recall(
     where = _where(request, now)
     with watch.stage("read"):
         embedding, asking = _begin(reader, request.query, reference, tools, where, watch)
-        routing = route(request.query, asking.asked, tools.catalog, has_vectors=True)
+        routing = route(request.query, asking.analysis, tools.catalog, has_vectors=True)
         request = _with_answers(request, routing)
     with watch.stage("words"):
         history, gathered, degraded = _candidates(reader, request, asking, routing, settings, lags)
@@ -102,7 +102,7 @@ def recall(
         worded = TurnWords(asking)
         unsettled = _unsettled(reader, request, where, leave_out)
     with watch.stage("documents"):
-        consulted = _consulted(reader, request, asking.asked, tools, embedding)
+        consulted = _consulted(reader, request, asking.analysis, tools, embedding)
     vector, failed = embedding()
     with watch.stage("near"):
         asking = _with_vector(reader, asking, vector, tools)
@@ -117,7 +117,7 @@ def recall(
         told = with_suspects(told, suspect_turns, suspects, where)
         tame = Sanitizer(asking.question.words)
         text, tokens = _as_text(told, consulted, limits, settings, tame)
-        worth: list[RecallHit | SpanHit] = alternating(told.turns, told.worth_telling, consulted.spans)
+        worth: list[RecallHit | SpanHit] = alternating(told.turns, told.relevant, consulted.spans)
         blocks = blocks_of([*worth, *told.suspects], limits, settings, tame)
     return Recall(
         query=request.query,
@@ -187,10 +187,10 @@ def _begin(
     question = Question(asked.text)
     embedder = tools.questions.embedder
     asking = PreparedQuery(
-        asked=asked,
+        analysis=asked,
         question=question,
         turns=turns,
-        held=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
+        holders=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
         nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
         apart=reader.review.quarantined_turns(limit=QUARANTINED_TURNS_MAX),
         flagged_count=reader.review.flagged_count(limit=FLAGGED_MAX),
@@ -216,7 +216,7 @@ def _large(reader: Reader, tools: RecallServices) -> LargeTurns | None:
     search = None if model is None else reader.vectors.search(model)
     if model is None or search is None:
         return None
-    return tools.memory_index.large.refresh(reader, search, model, tools.turn_index.waiting(reader))
+    return tools.memory_index.large.refresh(reader, search, model, tools.turn_index.unindexed(reader))
 
 
 def _candidates(
@@ -292,7 +292,7 @@ def _as_text(
     told: Selection, consulted: DocumentResults, limits: Limits, settings: Settings, tame: Sanitizer
 ) -> tuple[str, int]:
     return render(
-        told.worth_telling,
+        told.relevant,
         told.conflicts,
         told.turns,
         told.episodes,

@@ -82,10 +82,10 @@ Group = tuple[str, Sequence[str]]
 class DocumentShare(msgspec.Struct, frozen=True, kw_only=True):
     """Document lines, and how the budget is divided when memory and documents both have more than fits."""
 
-    short: Sequence[Group] = ()
+    summaries: Sequence[Group] = ()
     """Summaries of documents and sections."""
     passages: Sequence[Group] = ()
-    said_by: Mapping[str, str] = {}
+    covered_by: Mapping[str, str] = {}
     """Passages covered by a summary line; they are omitted if that line is included."""
     memory_percent: int = 100
     """The minimum share of memory; what one side does not need, the other gets."""
@@ -118,23 +118,23 @@ def render(
     ]
     room = _Room()
     left = max(0, tokens_max - _FENCE_TOKENS)
-    spare = room.taken(room.fitted([*documents.short, *documents.passages], left))
+    spare = room.used(room.fitted([*documents.summaries, *documents.passages], left))
     known = room.fitted(memory, max(left * documents.memory_percent // 100, left - spare))
-    left -= room.taken(known)
-    passages = room.taken(room.fitted(documents.passages, left))
-    short = room.fitted(documents.short, max(left * _SHORT_PERCENT // 100, left - passages))
-    consulted = short + room.fitted(_remaining(documents, short), left - room.taken(short))
+    left -= room.used(known)
+    passages = room.used(room.fitted(documents.passages, left))
+    short = room.fitted(documents.summaries, max(left * _SHORT_PERCENT // 100, left - passages))
+    consulted = short + room.fitted(_remaining(documents, short), left - room.used(short))
     kept = consulted + known if documents.first else known + consulted
     if not kept:
         return "", 0
     # Each line was counted with its line end, but the last has none, and the fence was counted around an x.
-    return fence("\n".join(kept)), _FENCE_TOKENS + room.taken(kept) - 2
+    return fence("\n".join(kept)), _FENCE_TOKENS + room.used(kept) - 2
 
 
 def _remaining(documents: DocumentShare, short: Sequence[str]) -> list[Group]:
     told = frozenset(short)
     return [
-        (heading, [line for line in lines if documents.said_by.get(line) not in told])
+        (heading, [line for line in lines if documents.covered_by.get(line) not in told])
         for heading, lines in documents.passages
     ]
 
@@ -158,7 +158,7 @@ class _Room:
                     left -= cost
         return kept
 
-    def taken(self, lines: Sequence[str]) -> int:
+    def used(self, lines: Sequence[str]) -> int:
         return sum(map(self._cost, lines))
 
     def _cost(self, line: str) -> int:
@@ -229,9 +229,9 @@ def share_of(consulted: DocumentResults, memory_percent: int, tame: Sanitizer) -
     passages = [passage(hit, tame) for hit in consulted.spans]
     groups: list[Group] = [("Documents in short:", short)]
     return DocumentShare(
-        short=groups,
+        summaries=groups,
         passages=[("From documents:", passages)],
-        said_by=_covered_passages(short, passages),
+        covered_by=_covered_passages(short, passages),
         memory_percent=max(0, min(100, memory_percent)) // (2 if asked_for else 1),
         first=asked_for,
     )

@@ -37,7 +37,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     suspects: tuple[RecallHit, ...] = ()
 
     @property
-    def worth_telling(self) -> tuple[RecallHit, ...]:
+    def relevant(self) -> tuple[RecallHit, ...]:
         return self.answers + self.supporting[:_SUPPORT_MAX] + self.background[:_SUPPORT_MAX]
 
 

@@ -36,7 +36,7 @@ class _Lane:
         with self._lock:
             self._waiting += 1
         future = self._pool.submit(lambda: self._timed(work, *args))
-        future.add_done_callback(self._let_go)
+        future.add_done_callback(self._release)
         return future
 
     def is_too_long(self, seconds: float) -> bool:
@@ -60,7 +60,7 @@ class _Lane:
             with self._lock:
                 self._seconds += (took - self._seconds) * _SMOOTHING
 
-    def _let_go(self, future: "Future[Any]") -> None:
+    def _release(self, future: "Future[Any]") -> None:
         if future.cancelled():
             with self._lock:
                 self._waiting -= 1
@@ -112,7 +112,7 @@ class TimeBox(Generic[T]):
             self._give_up(running)
         return _done_first(running)
 
-    async def glance(self, work: Callable[[*Ts], U], *args: *Ts, seconds: float) -> U | None:
+    async def quick(self, work: Callable[[*Ts], U], *args: *Ts, seconds: float) -> U | None:
         """A quick result, or None if it is late or fails."""
         looking = self._quick.submit(work, *args)
         try:

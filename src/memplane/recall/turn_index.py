@@ -69,7 +69,7 @@ class TurnColumns:
         self.words_usual = max(columns.words_total / max(count, 1), 1.0)
         self.passage_words_usual = max(float(self.passage_words.mean()) if count else 0.0, 1.0)
 
-    def heard_by(self, audience: Audience | None) -> NDArray[np.bool_] | None:
+    def visible_to(self, audience: Audience | None) -> NDArray[np.bool_] | None:
         """Which turns are in scope; None if all are."""
         if audience is None or not self.places:
             return None
@@ -243,7 +243,7 @@ class TurnIndex:
             marks = reader.state.marks()
             if marks.begins_anew(self._marks):
                 self._forget_all()
-            elif not marks.goes_on(self._marks):
+            elif not marks.continues(self._marks):
                 return self._known()
             self._load_turns(reader, marks)
             self._load_vectors(reader)
@@ -261,19 +261,19 @@ class TurnIndex:
         """What a refresh begins with: see `Reader.ahead`."""
         with self._lock:
             marks = reader.state.marks()
-            if marks.goes_on(self._marks):
+            if marks.continues(self._marks):
                 self._heads(reader, marks)
                 self._stamped(reader)
-                self._waiting(reader, marks)
+                self._unindexed(reader, marks)
 
-    def waiting(self, reader: Reader) -> Mapping[int, Counter[str]]:
+    def unindexed(self, reader: Reader) -> Mapping[int, Counter[str]]:
         """The stems of the few turns the word index does not contain yet, for a space of which nothing else is
         loaded."""
         with self._lock:
             marks = reader.state.marks()
             if self._marks is not None or marks.begins_anew(self._tailed):
                 self._forget_all()
-            if marks.goes_on(self._tailed):
+            if marks.continues(self._tailed):
                 self._load_tail(reader, marks)
                 self._tailed = marks
             return {n: held for n, held in self._tail.items() if n > marks.indexed}
@@ -353,10 +353,10 @@ class TurnIndex:
         """Turns the word index does not contain yet are scanned here, once each."""
         for n in [n for n in self._tail if n <= marks.indexed]:
             del self._tail[n]
-        for n, text in self._waiting(reader, marks):
+        for n, text in self._unindexed(reader, marks):
             self._tail[n] = Counter(stems_of(text))
 
-    def _waiting(self, reader: Reader, marks: Marks) -> list[tuple[int, str]]:
+    def _unindexed(self, reader: Reader, marks: Marks) -> list[tuple[int, str]]:
         seen = max((n for n in self._tail if n > marks.indexed), default=0)
         return reader.words.not_indexed(after=seen, until=_last(marks), limit=_TAIL_MAX)
 

@@ -49,7 +49,7 @@ class TurnWords:
 
     def __init__(self, asking: PreparedQuery) -> None:
         turns = asking.turns
-        self.words, self.passage = word_scores(list(asking.held.values()), turns)
+        self.words, self.passage = word_scores(list(asking.holders.values()), turns)
         self.heard = _visible_turns(asking)
         if not turns.vectors.exact:
             self.favoured  # noqa: B018  # it is wanted as soon as there is a vector
@@ -57,15 +57,15 @@ class TurnWords:
     @cached_property
     def favoured(self) -> list[Ints]:
         """For a space too large to rank every turn: those that contain the words."""
-        return [_most(self.among_heard(opinion), _MOST) for opinion in (self.words, self.passage)]
+        return [_most(self.among_visible(opinion), _MOST) for opinion in (self.words, self.passage)]
 
-    def among_heard(self, opinion: Floats) -> Floats:
+    def among_visible(self, opinion: Floats) -> Floats:
         return opinion if self.heard is None else np.where(self.heard, opinion, 0.0)
 
 
 def _visible_turns(asking: PreparedQuery) -> NDArray[np.bool_] | None:
     """Which turns are in scope; None if all are. Flagged turns are excluded from the start, so they displace nothing."""
-    heard = asking.turns.heard_by(asking.where.audience)
+    heard = asking.turns.visible_to(asking.where.audience)
     if not asking.apart:
         return heard
     clean = ~np.isin(asking.turns.n, np.asarray(asking.apart))
@@ -114,7 +114,7 @@ def _judged_large(asking: PreparedQuery, limit: int) -> _Judged | None:
     fused = fuse(
         turns,
         places,
-        asking.asked,
+        asking.analysis,
         meaning=meaning,
         words=found.words[places],
         passage=found.passage[places],
@@ -143,7 +143,7 @@ def _judged(reader: Reader, asking: PreparedQuery, worded: TurnWords | None) -> 
     fused = fuse(
         turns,
         places,
-        asking.asked,
+        asking.analysis,
         meaning=meaning,
         words=words[places],
         passage=passage[places],
@@ -164,17 +164,17 @@ def _best(
     )
     where = asking.where
     is_near = _near_enough(asking, fused, meaning)
-    allowed = _allowed(turns, fused.places, where, leave_out)
+    allowed = _allowed(turns, fused.indexes, where, leave_out)
     masked = msgspec.structs.replace(fused, scores=np.where(allowed, fused.scores, -np.inf))
     chosen = [at for at in best(masked, limit + _SPARE) if np.isfinite(masked.scores[at])]
     found = {
         (turn.seq, turn.ordinal): turn
-        for turn in reader.turns.at([int(turns.n[fused.places[at]]) for at in chosen], where)
+        for turn in reader.turns.at([int(turns.n[fused.indexes[at]]) for at in chosen], where)
     }
     kept = [
         (at, turn)
         for at in chosen
-        if (turn := found.get(divmod(int(turns.n[fused.places[at]]), TURNS_PER_ENTRY_MAX))) is not None
+        if (turn := found.get(divmod(int(turns.n[fused.indexes[at]]), TURNS_PER_ENTRY_MAX))) is not None
     ][:limit]
     indexes = [at for at, _ in kept]
     ranks, contributions = fused.ranks(indexes), fused.contributions(indexes)
@@ -184,7 +184,7 @@ def _best(
             score=round(float(fused.scores[at]), 4),
             contributions={name: round(part, 3) for name, part in contributions[place].items()},
             ranks=ranks[place],
-            relevant=bool(words[fused.places[at]] > 0) or bool(is_near[at]),
+            relevant=bool(words[fused.indexes[at]] > 0) or bool(is_near[at]),
             nearness=0.0 if meaning is None or math.isnan(meaning[at]) else float(meaning[at]),
         )
         for place, (at, turn) in enumerate(kept)
@@ -201,7 +201,7 @@ def holders(
     """Where each stem of the query occurs within the scope, without words too common to select anything."""
     common = reader.words.common(question.words, beyond=COMMON) if turns.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
-    held, heard = index.occurrences(reader, turns, stems), turns.heard_by(audience)
+    held, heard = index.occurrences(reader, turns, stems), turns.visible_to(audience)
     if heard is None:
         return held
     return {stem: (places[heard[places]], counts[heard[places]]) for stem, (places, counts) in held.items()}
@@ -210,7 +210,7 @@ def holders(
 def _near_enough(
     asking: PreparedQuery, fused: FusedScores, meaning: Floats | NDArray[np.float32] | None
 ) -> NDArray[np.bool_]:
-    then = fused.channels["date"] > 0 if "date" in fused.channels else np.zeros(len(fused.places), np.bool_)
+    then = fused.channels["date"] > 0 if "date" in fused.channels else np.zeros(len(fused.indexes), np.bool_)
     if meaning is None:
         return then
     if asking.nearness_min is None:
@@ -236,7 +236,7 @@ def _chosen(
     heard = worded.heard
     sample = np.arange(turns.count) if heard is None else np.flatnonzero(heard)
     sample = sample[:: max(1, len(sample) // _SAMPLE)]
-    chosen = [sample, *worded.favoured, _most(worded.among_heard(fact), _MOST)]
+    chosen = [sample, *worded.favoured, _most(worded.among_visible(fact), _MOST)]
     if query is not None:
         near = turns.vectors.near(query, _NEAR, heard)
         chosen.append(near[near < turns.count])

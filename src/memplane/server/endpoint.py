@@ -90,7 +90,7 @@ class Call(HTTPConnection):
     def using(self, what: QuotaResource) -> Iterator[None]:
         """Count the block against the tenant's limits; raise `QuotaExceeded` or `RateLimited` where they are used up. An
         ingest that succeeds is an event of the tenant's usage."""
-        with self._plane.allowance.using(self.principal.tenant, what):
+        with self._plane.quota.using(self.principal.tenant, what):
             yield
         self.spent.ingest_events += what is QuotaResource.INGEST
 

@@ -47,7 +47,7 @@ def quota_headers(plane: Engine, exchange: Exchange) -> list[tuple[bytes, bytes]
     if route is None or principal is None or route.door not in _WARNED:
         return []
     with suppress(StorageError):
-        standing = plane.allowance.standing(principal.tenant)
+        standing = plane.quota.status(principal.tenant)
         if standing is not None and standing.approaching:
             return _headers(standing)
     return []

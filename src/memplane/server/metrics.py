@@ -110,11 +110,11 @@ class Metrics:
         self._requests.labels(method, route, str(exchange.status)).inc()
         self._seconds.labels(method, route).observe(exchange.seconds)
 
-    def heard(self, event: MemoryOp) -> None:
+    def on_event(self, event: MemoryOp) -> None:
         self._operations.labels(event.memory_op, event.memory_status).inc()
         self._operation_seconds.labels(event.memory_op).observe(event.latency_ms / 1_000)
 
-    def passed(self, turn: ProviderCall) -> None:
+    def on_turn(self, turn: ProviderCall) -> None:
         """A turn that went through the proxy."""
         upstream, charge = turn.upstream, turn.charge
         if turn.operation != "embeddings":
@@ -129,7 +129,7 @@ class Metrics:
                 self._tokens.labels(upstream, kind).inc(count)
         if charge.cost_usd:
             self._cost.labels(upstream).inc(charge.cost_usd)
-        if turn.kept is False:
+        if turn.recorded is False:
             self._unkept.labels(upstream).inc()
 
     def exposition(self, work: tuple[Backlog, WorkerCounts] | None = None) -> bytes:

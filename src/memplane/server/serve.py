@@ -88,15 +88,15 @@ def _serve(process: ServerProcess, open_plane: OpenServed, ending: "ShutdownSign
     tracing = _tracing(settings)
 
     def listener(event: MemoryOp) -> None:
-        metrics.heard(event)
+        metrics.on_event(event)
         log_event(event)
         if tracing is not None:
-            tracing.heard(event)
+            tracing.on_event(event)
 
     def passed(turn: ProviderCall) -> None:
-        metrics.passed(turn)
+        metrics.on_turn(turn)
         if tracing is not None:
-            tracing.passed(turn)
+            tracing.on_turn(turn)
 
     with contextlib.ExitStack() as opened:
         if tracing is not None:
@@ -118,7 +118,7 @@ def _serve(process: ServerProcess, open_plane: OpenServed, ending: "ShutdownSign
         server = Server(uvicorn_config(app, settings), app)
         if process.lifeline is not None:
             ending.watch(process.lifeline)
-        ending.tell(server)
+        ending.stop(server)
         server.run([process.listening])
 
 
@@ -167,14 +167,14 @@ class ShutdownSignals:
         self._asked = False
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._hear) for number in self._SIGNALS}
+        self._before = {number: signal.signal(number, self._on_signal) for number in self._SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def tell(self, server: Server) -> None:
+    def stop(self, server: Server) -> None:
         """This one is to end; perhaps before it began."""
         self._server = server
         server.should_exit = self._asked
@@ -184,11 +184,11 @@ class ShutdownSignals:
 
         def wait() -> None:
             os.read(lifeline, 1)
-            self._hear(signal.SIGTERM, None)
+            self._on_signal(signal.SIGTERM, None)
 
         threading.Thread(target=wait, name="memplane-lifeline", daemon=True).start()
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._asked = True
         if self._server is not None:
             self._server.handle_exit(number, frame)

@@ -69,7 +69,7 @@ class Tracing:
             span.set_status(Status(StatusCode.ERROR))
         span.end()
 
-    def heard(self, event: MemoryOp) -> None:
+    def on_event(self, event: MemoryOp) -> None:
         """The operation is over: its span is made after the fact, below the request it ran for."""
         now = time.time_ns()
         operation = _OPERATIONS.get(event.memory_op, "search_memory")
@@ -85,7 +85,7 @@ class Tracing:
             span.set_status(Status(StatusCode.ERROR))
         span.end(end_time=now)
 
-    def passed(self, turn: ProviderCall) -> None:
+    def on_turn(self, turn: ProviderCall) -> None:
         """A turn that an upstream was asked for, below the request that asked for it."""
         now = time.time_ns()
         started = now - int(turn.seconds * 1_000 * _NS_PER_MS)

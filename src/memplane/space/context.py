@@ -43,9 +43,9 @@ class SpaceServices(msgspec.Struct, frozen=True, kw_only=True):
     worker: Worker
     background: Enricher | None
     indexes: Indexes
-    uses: AccessCounts
+    access_counts: AccessCounts
     questions: Questions
-    kept: CountsCache = msgspec.field(default_factory=CountsCache)
+    counts_cache: CountsCache = msgspec.field(default_factory=CountsCache)
     """Counts that overviews of spaces showed before."""
 
     def notify(self, tenant: str, owner: str) -> None:

@@ -33,7 +33,7 @@ class Overview:
         now = self._context.clock()
         today = today_of(now)
         with self._context.read() as reader:
-            counts = self._context.parts.kept.of(
+            counts = self._context.parts.counts_cache.of(
                 (self._context.tenant, self._context.owner),
                 marks_of(reader, today),
                 lambda: counted(reader, today),
@@ -148,7 +148,9 @@ class Overview:
         check_query(id=memory_id)
         with self._context.read() as reader:
             written = reader.memories.accesses((memory_id,)).get(memory_id, 0)
-        return written + self._context.parts.uses.count(self._context.tenant, self._context.owner, memory_id)
+        return written + self._context.parts.access_counts.count(
+            self._context.tenant, self._context.owner, memory_id
+        )
 
     def chain(self, memory_id: str) -> list[Memory]:
         """A memory and those that superseded it, oldest first."""

@@ -52,7 +52,7 @@ def within_limits(context: Context, request: RecallRequest) -> RecallRequest:
 def enrich(context: Context, progress: Callable[[int], None] = lambda _: None) -> int:
     """Enrich every entry that waits for it; returns the number of steps."""
     context.catch_up()
-    write_accesses(context, context.parts.uses.take(context.tenant, context.owner))
+    write_accesses(context, context.parts.access_counts.take(context.tenant, context.owner))
     with context.store() as store:
         return context.parts.worker.drain(store, progress=progress)
 
@@ -73,7 +73,7 @@ def enrich_briefly(context: Context) -> None:
             ahead = store.write(projection.catch_up) > 0
         while time.monotonic() < until:
             try:
-                if not worker.step(store, reading=not worker.asks_a_model):
+                if not worker.step(store, reading=not worker.uses_model):
                     return
             except (EmbeddingFailed, SettingsInvalid):
                 return  # the recall itself reports the failure

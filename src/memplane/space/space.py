@@ -416,7 +416,7 @@ class Space:
                 event.memory_bytes = len(found.text.encode("utf-8"))
         if counted:
             used = [block.id for block in found.blocks if block.source == "memory"]
-            write_accesses(context, context.parts.uses.add(context.tenant, context.owner, used))
+            write_accesses(context, context.parts.access_counts.add(context.tenant, context.owner, used))
         return found
 
     def recall_by_words(self, query: str | RecallRequest, **options: Unpack[RecallOptions]) -> Recall:

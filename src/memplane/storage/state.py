@@ -41,7 +41,7 @@ class Marks(msgspec.Struct, frozen=True):
         """Whether a cache that saw a space as it was `before` must be dropped: some of it may be forgotten."""
         return before is None or self.generation > before.generation
 
-    def goes_on(self, before: "Marks | None") -> bool:
+    def continues(self, before: "Marks | None") -> bool:
         """Whether such a cache has something new to read. From an older snapshot it has not: what was forgotten since must
         not come back."""
         return before is None or (self.generation == before.generation and self != before)

@@ -199,14 +199,14 @@ class CachedBackend:
     def flush(self) -> int:
         """Send all that waits, due or not, and return how many bytes still wait."""
         self._away_until = None
-        self._send_waiting(all_of_it=True)
+        self._send_pending(all_of_it=True)
         self._list_sent(all_of_it=True)
         return self.state().pending
 
     def tend(self) -> None:
         """Send what is due: what no longer may wait, and what an earlier call could not send."""
         if not self._is_away():
-            self._send_waiting(all_of_it=False)
+            self._send_pending(all_of_it=False)
             self._list_sent(all_of_it=False)
 
     def _wake(self) -> None:
@@ -238,7 +238,7 @@ class CachedBackend:
             )
         self._wake()
 
-    def _send_waiting(self, *, all_of_it: bool) -> None:
+    def _send_pending(self, *, all_of_it: bool) -> None:
         age, size = self._batch
         now = self._clock()
         with self._ahead.locked():

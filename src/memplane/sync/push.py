@@ -57,7 +57,7 @@ class _NewSegment(msgspec.Struct, frozen=True):
     """A segment to be written, and those in whose place it comes."""
 
     segment: Segment
-    held: SegmentEntries
+    entries: SegmentEntries
     replaces: tuple[str, ...] = ()
     foul: bool = False
 
@@ -77,7 +77,7 @@ def push_segments(link: SyncLink, given: PushCounts) -> None:
 
 def unpushed(link: SyncLink) -> Positions:
     """Our entries that are not there yet."""
-    return link.seen.there.missing(head_of(link.space))
+    return link.seen.positions.missing(head_of(link.space))
 
 
 def holds_forgotten(held: SegmentEntries, buried: Positions) -> bool:
@@ -236,7 +236,7 @@ def _write(link: SyncLink, made: Sequence[_NewSegment], given: PushCounts) -> No
         given.bytes += len(one.segment.data)
         given.rewritten += len(one.replaces)
         if not one.replaces:
-            given.entries += len(Positions(one.held.entries))
+            given.entries += len(Positions(one.entries.entries))
     manifest = link.update_manifest(lambda found: _named(found, made, link.clock()))
     _apply_outcome(link, made, manifest, given)
 
@@ -269,7 +269,7 @@ def _apply_outcome(
     seen, now = link.seen, link.clock()
     for one in made:
         if one.segment.key in manifest.entries:
-            seen.segments[one.segment.key] = one.held
+            seen.segments[one.segment.key] = one.entries
     for key in seen.pending:
         if key not in manifest.entries:
             seen.doomed[key] = now - GRACE

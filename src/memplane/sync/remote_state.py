@@ -65,7 +65,7 @@ class RemoteState(msgspec.Struct):
     """What the space was like when its files were written last."""
 
     @property
-    def there(self) -> Positions:
+    def positions(self) -> Positions:
         """Our entries that the remote place has."""
         return union(Positions(held.entries) for held in self.segments.values())
 

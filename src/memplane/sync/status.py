@@ -63,7 +63,7 @@ def _place_status(place: SyncPlace, seen: RemoteState, last: int, generation: in
         url=without_secrets(place.url),
         pulled=_moment(place.pulled),
         pushed=_moment(place.pushed),
-        unpushed=len(seen.there.missing(last)),
+        unpushed=len(seen.positions.missing(last)),
         to_clean=bool(seen.segments) and seen.generation < generation,
         segments=len(seen.segments),
         bytes=sum(held.size for held in seen.segments.values()),

@@ -46,9 +46,9 @@ class Output:
         """Print the result: one JSON document, or text for people."""
         if self.json:
             write_json(document)
-        self.tell(*shown)
+        self.print_part(*shown)
 
-    def tell(self, *shown: RenderableType) -> None:
+    def print_part(self, *shown: RenderableType) -> None:
         """Print a part of the result for people; with --json, `answer` prints everything at once."""
         if self.json:
             return

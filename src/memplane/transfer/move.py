@@ -74,7 +74,7 @@ class StoreRows:
 class CopyView(NamedTuple):
     """What a copy is held against."""
 
-    standing: SpacePosition
+    position: SpacePosition
     indexed: int
     counts: dict[str, int]
 
@@ -139,7 +139,7 @@ def complete(target: Store, view: CopyView) -> None:
 
 def problems_of(view: CopyView, target: Reader) -> Iterator[str]:
     """What is wrong with a copy, by chain and counts."""
-    if view.standing.head != target.ledger.head():
+    if view.position.head != target.ledger.head():
         yield "the ledgers do not end alike"
     counts = target.tables.counts()
     for name, wanted in view.counts.items():
@@ -274,7 +274,7 @@ class Move:
             for done, name in enumerate(waiting):
                 made = CopyCounts()
                 view = self._copy(name, made, (done, len(waiting)))
-                standing[name], rows[name] = view.standing, sum(view.counts.values())
+                standing[name], rows[name] = view.position, sum(view.counts.values())
                 problems.pop(name, None)
                 if made.problems:
                     problems[name] = made.problems
@@ -284,7 +284,7 @@ class Move:
             if passes_max == 1:
                 waiting = []
             else:
-                waiting = [name for name in self._spaces() if standing.get(name) != self._standing(name)]
+                waiting = [name for name in self._spaces() if standing.get(name) != self._position(name)]
         report.spaces, report.verified = len(standing), len(standing) - len(problems)
         for found in problems.values():
             for problem in found:
@@ -300,7 +300,7 @@ class Move:
         found: Counter[str] = Counter()
         names = self._spaces()
         for done, name in enumerate(names):
-            self._tell(name, "", done, len(names))
+            self._report(name, "", done, len(names))
             with ExitStack() as opened:
                 source = opened.enter_context(self._source.open(*name, create=False))
                 try:
@@ -354,9 +354,9 @@ class Move:
     def _copy(self, name: Name, made: CopyCounts, place: tuple[int, int]) -> CopyView:
         def told(table: str, rows: int) -> None:
             self._written += rows
-            self._tell(name, table, *place)
+            self._report(name, table, *place)
 
-        self._tell(name, "", *place)
+        self._report(name, "", *place)
         with (
             self._source.open(*name, create=False) as source,
             self._target.open(*name, create=True) as target,
@@ -392,7 +392,7 @@ class Move:
         report.removed += made.removed
         return sum(counts.values())
 
-    def _standing(self, name: Name) -> SpacePosition:
+    def _position(self, name: Name) -> SpacePosition:
         with self._source.open(*name, create=False) as store, store.read() as reader:
             return space_position(reader)
 
@@ -403,7 +403,7 @@ class Move:
     def _spaces_of(stores: Stores) -> Iterator[Name]:
         return ((tenant, owner) for tenant in stores.tenants() for owner in stores.owners(tenant))
 
-    def _tell(self, name: Name, table: str, done: int, whole: int) -> None:
+    def _report(self, name: Name, table: str, done: int, whole: int) -> None:
         self._progress(MoveProgress(*name, table, done, whole, self._written))
 
 

@@ -51,13 +51,13 @@ class BackgroundRunner:
             self._waiting[tenant, owner] = None
         self._bell.set()
 
-    def look_after(self, daily: Callable[[str, str], None]) -> None:
+    def add_daily_task(self, daily: Callable[[str, str], None]) -> None:
         """Also call `daily` for every checked space; it decides whether anything is due."""
         self._daily = daily
 
-    def giving_way(self) -> AbstractContextManager[None]:
+    def yield_to_requests(self) -> AbstractContextManager[None]:
         """While the context is open, this process is answering a request and steps yield."""
-        return self._shift.giving_way()
+        return self._shift.yield_to_requests()
 
     def failing(self) -> dict[tuple[str, str], int]:
         """Spaces whose enrichment fails, with the number of attempts."""
@@ -79,13 +79,13 @@ class BackgroundRunner:
         self.close()
 
     def _run(self) -> None:
-        self._look_at_all()
+        self._scan_spaces()
         while not self._stopped.is_set():
             space = self._next()
             if space is not None:
                 self._work(*space)
             elif not self._wait(self._bell, self._pause()):
-                self._look_at_all()
+                self._scan_spaces()
             else:
                 self._stopped.wait(_BREATH_S)
             self._bell.clear()
@@ -118,7 +118,7 @@ class BackgroundRunner:
             with self._lock:
                 self._failures[tenant, owner] = self._failures.get((tenant, owner), 0) + 1
 
-    def _look_at_all(self) -> None:
+    def _scan_spaces(self) -> None:
         try:
             found = list(self._spaces())
         except Exception:  # noqa: BLE001 - the edge of a thread; the next check tries again

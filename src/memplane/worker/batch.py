@@ -21,7 +21,7 @@ class Enricher(Protocol):
     def notify(self, tenant: str, owner: str) -> None:
         """Signal that this space has new entries."""
 
-    def giving_way(self) -> AbstractContextManager[None]:
+    def yield_to_requests(self) -> AbstractContextManager[None]:
         """While the context is open, this process is answering a request and steps yield."""
 
     def failing(self) -> dict[tuple[str, str], int]:
@@ -44,7 +44,7 @@ class SpaceBatch:
         self.stopped = threading.Event()
 
     @contextmanager
-    def giving_way(self) -> Iterator[None]:
+    def yield_to_requests(self) -> Iterator[None]:
         """While the context is open, a step waits a moment before it begins."""
         with self._lock:
             self._answering += 1

@@ -67,7 +67,7 @@ class ClusterJob(msgspec.Struct, frozen=True):
     """The period of a moment; each period runs the job once."""
     run: Callable[[Callable[[], bool]], None]
     """The job; it is given a function that renews the claim and says whether it is still ours."""
-    kept: Instant = _JOB_RETENTION
+    retention: Instant = _JOB_RETENTION
     """How long completed periods are remembered."""
 
 
@@ -146,7 +146,7 @@ class RemoteEnrichment:
         """Signal that this space has new entries."""
         self._bell.ring()
 
-    def giving_way(self) -> AbstractContextManager[None]:
+    def yield_to_requests(self) -> AbstractContextManager[None]:
         """No enrichment runs in this process, so nothing has to yield."""
         return nullcontext()
 
@@ -196,7 +196,11 @@ class ClusterWorker:
         self._jobs_at: Instant | None = None
         self._threads = [
             threading.Thread(target=target, name=f"memplane-{name}", daemon=True)
-            for name, target in (("worker", self._run), ("lease", self._keep), ("listener", self._listen))
+            for name, target in (
+                ("worker", self._run),
+                ("lease", self._renew_loop),
+                ("listener", self._listen),
+            )
         ]
 
     def begin(self) -> None:
@@ -209,9 +213,9 @@ class ClusterWorker:
         self._heard.set()
         self._bell.ring()
 
-    def giving_way(self) -> AbstractContextManager[None]:
+    def yield_to_requests(self) -> AbstractContextManager[None]:
         """While the context is open, this process is answering a request and background steps yield."""
-        return self._shift.giving_way()
+        return self._shift.yield_to_requests()
 
     def failing(self) -> dict[tuple[str, str], int]:
         """Spaces whose enrichment fails, with the number of attempts."""
@@ -242,7 +246,7 @@ class ClusterWorker:
         try:
             self._work_at(lease)
         finally:
-            self._let_go()
+            self._release()
         return True
 
     def do_jobs(self) -> None:
@@ -274,11 +278,11 @@ class ClusterWorker:
                 self._heard.wait(_POLL_INTERVAL_S * random.uniform(0.75, 1.25))  # noqa: S311 - jitter
                 self._stopped.wait(_BREATH_S)
 
-    def _keep(self) -> None:
+    def _renew_loop(self) -> None:
         """Renew the lease while a batch runs, and report that this worker is alive."""
         while True:
             try:
-                self._keep_lease()
+                self._renew_lease()
                 self._work.report(self.holder, self._done)
             except StorageError:
                 pass  # the working thread logs it
@@ -286,9 +290,9 @@ class ClusterWorker:
                 _say(logging.ERROR, "cannot renew the lease", exc, holder=self.holder, error=_code(exc))
             if self._stopped.is_set() and not self._threads[0].is_alive():
                 return
-            self._wait_to_keep()
+            self._wait_to_renew()
 
-    def _keep_lease(self) -> None:
+    def _renew_lease(self) -> None:
         """Renew the current lease. A lost lease is not renewed again; the working thread notices when it writes."""
         with self._lock:
             held = self._held
@@ -300,12 +304,12 @@ class ClusterWorker:
         if not through:
             _say(logging.WARNING, "lease lost", **_space(held))
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Stop renewing before the result is reported; else the renewing thread takes a returned lease for a lost one."""
         with self._lock:
             self._held = None
 
-    def _wait_to_keep(self) -> None:
+    def _wait_to_renew(self) -> None:
         length = min(_REPORT_EVERY_S, self._length / SECOND / 3)
         if self._stopped.is_set():
             self._threads[0].join(length)
@@ -331,16 +335,16 @@ class ClusterWorker:
     def _work_at(self, lease: Lease) -> None:
         try:
             if lease.error == LOST and lease.failures >= self._failures_max:
-                self._bury(lease, LOST)
+                self._mark_dead(lease, LOST)
                 return
-            if self._do_shift(lease):
+            if self._run_batch(lease):
                 return
-            self._let_go()
+            self._release()
             self._work.give_back(lease, got_on=not self._stopped.is_set())
         except Exception as exc:  # noqa: BLE001 - one failing space must not stop the worker
             self._failed(lease, exc)
 
-    def _do_shift(self, lease: Lease) -> bool:
+    def _run_batch(self, lease: Lease) -> bool:
         """Run a batch; return whether the space is marked as having no pending work."""
         with self._stores.open(lease.tenant, lease.owner, create=False) as store:
             with store.read() as reader:
@@ -355,7 +359,7 @@ class ClusterWorker:
         if more or self._stopped.is_set():
             return False
         self._daily(lease.tenant, lease.owner)
-        self._let_go()
+        self._release()
         return self._work.finish(lease, lambda reader: self._rest(reader, seen))
 
     def _rest(self, reader: Reader, seen: tuple[int, int, int]) -> NoWork | None:
@@ -367,20 +371,20 @@ class ClusterWorker:
         return NoWork(max(SECOND, untold[0].last_at + _PAUSE - self._clock()) if untold else None)
 
     def _failed(self, lease: Lease, error: Exception) -> None:
-        self._let_go()
+        self._release()
         self._done.failures += 1
         code = _code(error)
         counted = not _is_shared_failure(error)
         _say(logging.WARNING, "space failed", error, error=code, attempts=lease.attempts + 1, **_space(lease))
         with suppress(StorageError):  # the lease expires by itself
             if counted and lease.failures + 1 >= self._failures_max:
-                self._bury(lease, code)
+                self._mark_dead(lease, code)
             else:
                 wait = int(_wait(lease.attempts + 1) * SECOND)
                 self._work.fail(lease, error=code, length=wait, counted=counted)
 
-    def _bury(self, lease: Lease, code: str) -> None:
-        self._let_go()
+    def _mark_dead(self, lease: Lease, code: str) -> None:
+        self._release()
         self._work.bury(lease, error=code)
         _say(logging.ERROR, "space is a dead letter", error=code, attempts=lease.attempts, **_space(lease))
 
@@ -406,7 +410,7 @@ class ClusterWorker:
                 _say(logging.WARNING, "job failed", exc, job=job.name, period=period, error=_code(exc))
                 self._work.put_job_off(*name, length=int(_JOBS_EVERY_S * SECOND))
                 return
-            if self._work.finish_job(*name, kept=job.kept):
+            if self._work.finish_job(*name, kept=job.retention):
                 _say(logging.INFO, "job done", job=job.name, period=period)
                 state = Job.DONE
         if state is Job.DONE:
@@ -430,7 +434,7 @@ def cluster_jobs(
     if model is None:
         return daily
     # Periods of other models are not remembered: switching back to a model embeds everything again.
-    embed = ClusterJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), kept=0)
+    embed = ClusterJob("embed", lambda _now: model, lambda renew: work.schedule(0, renew=renew), retention=0)
     if index is None:
         return (*daily, embed)
 

@@ -112,9 +112,9 @@ class Worker:
         self._clock = clock
 
     @property
-    def asks_a_model(self) -> bool:
+    def uses_model(self) -> bool:
         """Whether an LLM extracts facts; it is slow and may be unavailable."""
-        return self._deriver.asks_a_model
+        return self._deriver.uses_model
 
     def drain(self, store: Store, *, progress: Callable[[int], None] = lambda _: None) -> int:
         """Run all pending enrichment and return the number of steps. If the LLM is unavailable, everything else still runs
@@ -142,7 +142,7 @@ class Worker:
             or self._embed_memories(store)
             or self._embed_spans(store)
             or self._distiller.step(store, reading=reading)
-            or self._tell(store)
+            or self._report(store)
         )
 
     def lag(self, reader: Reader) -> Lag:
@@ -181,7 +181,7 @@ class Worker:
 
     def derive_by_rules(self, store: Store) -> None:
         """Derive from all pending entries, unless an LLM extracts: its answers are applied when they arrive."""
-        while not self.asks_a_model and self.derive(store):
+        while not self.uses_model and self.derive(store):
             pass
 
     def read_all(self, store: Store) -> None:
@@ -189,7 +189,7 @@ class Worker:
         `LLMFailed` if an LLM extracts and is unavailable."""
         while self.derive(store):
             pass
-        while self._tell(store):
+        while self._report(store):
             pass
 
     def _derive(self, store: Store, count: int) -> bool:
@@ -210,9 +210,9 @@ class Worker:
             for entry, said in zip(entries, turns, strict=True)
         ]
         before = sum(entry.seq <= read for entry in entries)
-        readings = self._deriver.read_again(unread[:before]) + self._deriver.read(unread[before:])
+        readings = self._deriver.reread(unread[:before]) + self._deriver.read(unread[before:])
         steps = list(zip(entries, turns, readings, strict=True))
-        left = next((place for place, step in enumerate(steps) if step[2].left), len(steps))
+        left = next((place for place, step in enumerate(steps) if step[2].deferred), len(steps))
         if not left:
             raise LLMUnavailable("the LLM is unavailable; it is retried later")
         steps = steps[: min(left, _fitting(steps))]
@@ -299,7 +299,7 @@ class Worker:
         if source is not None and source.body:
             self._file_memories(writer, self._deriver.recorded(_turns_of(writer, source), record), decided)
 
-    def _tell(self, store: Store) -> bool:
+    def _report(self, store: Store) -> bool:
         now = self._clock()
         with store.read() as reader:
             if not has_finished_sitting(reader, now):

@@ -84,7 +84,7 @@ class Replies:
             found = self._kept.get(_key(identity, payload))
         return None if found is None else found[1]
 
-    def keep(self, identity: bytes, payload: bytes, reply: bytes) -> None:
+    def store(self, identity: bytes, payload: bytes, reply: bytes) -> None:
         with self._lock:
             self._kept[_key(identity, payload)] = self._now() + RETENTION_S, reply
             while len(self._kept) > _REPLIES_MAX:
@@ -148,10 +148,10 @@ class Pipeline:
         before = self._replies.find(identity, payload)
         if before is not None:
             return before
-        answer = self._carry_out(identity, message)
+        answer = self._execute(identity, message)
         reply = self._respond(identity, message, answer)
         if answer.result is not None and RIGHTS[_tool_name(message.topic)] is Right.WRITE:
-            self._replies.keep(identity, payload, reply)
+            self._replies.store(identity, payload, reply)
         return reply
 
     def refuse(self, identity: bytes, payload: bytes, refusal: IpcError) -> bytes | None:
@@ -163,7 +163,7 @@ class Pipeline:
             identity, message, IpcResponse(failure=refusal.failure, stage=refusal.stage), noted=False
         )
 
-    def _carry_out(self, identity: bytes, message: IpcMessage) -> IpcResponse:
+    def _execute(self, identity: bytes, message: IpcMessage) -> IpcResponse:
         try:
             check_limits(message)
             name = _tool_name(message.topic)

@@ -217,9 +217,9 @@ class Router:
                 return
             found = split(frames)
             if found is not None:
-                self._take_in(router, pool, *found)
+                self._receive(router, pool, *found)
 
-    def _take_in(
+    def _receive(
         self, router: "zmq.Socket[bytes]", pool: ThreadPoolExecutor, identity: bytes, payload: bytes
     ) -> None:
         if identity not in self._running and not self._stopping:

@@ -163,7 +163,7 @@ class HistoryBackfill:
             try:
                 page = client.get(_path(progress.agent, place.after, place.limit))
                 found = list(self._parsed(page.lines, progress))
-                self._keep(space, found, progress)
+                self._store(space, found, progress)
             except (NoResponse, MemplaneError) as failed:
                 patience.lose(failed)
                 continue
@@ -193,7 +193,7 @@ class HistoryBackfill:
                 line = msgspec.structs.replace(line, line=scrub_line(line.line)[0])
             yield line
 
-    def _keep(self, space: Space, lines: list[HistoryLine], progress: BackfillProgress) -> None:
+    def _store(self, space: Space, lines: list[HistoryLine], progress: BackfillProgress) -> None:
         if not lines:
             return
         loaded = append_lines(space, lines)

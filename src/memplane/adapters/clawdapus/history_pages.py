@@ -68,8 +68,8 @@ def page_of(space: Space, after: str | None, cursor: str | None, limit: int) -> 
     since = parse_after(after)
     if cursor is None:
         found = space.ledger.turn_seqs_since(since, limit=limit)
-        following = {"after": _timestamp(found.said[-1].at)} if found.more else {}
-        return HistoryPage(seqs=[said.seq for said in found.said], following=following)
+        following = {"after": _timestamp(found.entries[-1].at)} if found.more else {}
+        return HistoryPage(seqs=[said.seq for said in found.entries], following=following)
     if after:
         raise bad_request("give after or cursor, not both")
     place = _parse_cursor(cursor)

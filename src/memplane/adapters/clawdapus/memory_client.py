@@ -228,12 +228,12 @@ class MemoryClient:
         operation = manifest.recall
         if operation is None:
             skipped = RecallOutcome(operation="recall", status=MemoryStatus.SKIPPED)
-            return self._told(manifest, request.context, request.requested_model, skipped)
+            return self._reported(manifest, request.context, request.requested_model, skipped)
         try:
             body = recall_body(request)
         except InvalidRequest as exc:
             failed = RecallOutcome(operation="recall", status=MemoryStatus.FAILED, error=str(exc))
-            return self._told(manifest, request.context, request.requested_model, failed)
+            return self._reported(manifest, request.context, request.requested_model, failed)
         answer = await self._post(
             manifest,
             "recall",
@@ -242,7 +242,7 @@ class MemoryClient:
             answer_bytes_max=ANSWER_BYTES_MAX,
         )
         recalled = _understood(answer, manifest.service)
-        return self._told(manifest, request.context, request.requested_model, recalled)
+        return self._reported(manifest, request.context, request.requested_model, recalled)
 
     async def retain(
         self,
@@ -256,16 +256,16 @@ class MemoryClient:
         model = request.requested_model
         if manifest.retain is None:
             skipped = ServiceOutcome(operation="retain", status=MemoryStatus.SKIPPED)
-            return self._told(manifest, request.context, model, skipped)
+            return self._reported(manifest, request.context, model, skipped)
         try:
             body, removed = retain_body(request)
         except (InvalidRequest, msgspec.ValidationError) as exc:
             failed = ServiceOutcome(
                 operation="retain", status=MemoryStatus.FAILED, error=f"parse entry: {exc}"
             )
-            return self._told(manifest, request.context, model, failed)
+            return self._reported(manifest, request.context, model, failed)
         answer = await self._post(manifest, "retain", body, timeout_s=timeout_s, url=url)
-        return self._told(manifest, request.context, model, _outcome("retain", answer, removed))
+        return self._reported(manifest, request.context, model, _outcome("retain", answer, removed))
 
     async def forget(
         self, manifest: MemoryManifest, request: ServiceForgetRequest, *, url: str | None = None
@@ -273,12 +273,12 @@ class MemoryClient:
         operation = manifest.forget
         if operation is None:
             skipped = ServiceOutcome(operation="forget", status=MemoryStatus.SKIPPED)
-            return self._told(manifest, request.context, "", skipped)
+            return self._reported(manifest, request.context, "", skipped)
         timeout_s = operation.timeout_ms / 1_000 or REPLAY_TIMEOUT_S
         answer = await self._post(manifest, "forget", forget_body(request), timeout_s=timeout_s, url=url)
-        return self._told(manifest, request.context, "", _outcome("forget", answer))
+        return self._reported(manifest, request.context, "", _outcome("forget", answer))
 
-    def _told(self, manifest: MemoryManifest, context: AgentContext, model: str, outcome: T) -> T:
+    def _reported(self, manifest: MemoryManifest, context: AgentContext, model: str, outcome: T) -> T:
         """Log how it went, and hand it on."""
         assert isinstance(outcome, ServiceOutcome)
         self._listener(

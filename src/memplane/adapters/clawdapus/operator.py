@@ -102,7 +102,7 @@ def backfill(
                 told = run.run(client, target)
             done.append(told)
             if told.replayed:
-                call.out.tell(line(f"Replayed {_entries(told.replayed)} for {told.agent}"))
+                call.out.print_part(line(f"Replayed {_entries(told.replayed)} for {told.agent}"))
             _warn(call, told)
     _backfilled(call, place, done)
 
@@ -171,7 +171,7 @@ def forget(
             count = forget_at_service(client, directory, plan, reason=reason.strip(), url=place)
             if count:
                 done.append((plan.target.agent, count))
-                call.out.tell(line(f"Forgot {_entries(count)} for {plan.target.agent}"))
+                call.out.print_part(line(f"Forgot {_entries(count)} for {plan.target.agent}"))
     total, skipped = sum(count for _, count in done), sum(plan.skipped for plan in plans)
     document = {
         "url": place,

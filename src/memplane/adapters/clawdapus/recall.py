@@ -38,7 +38,7 @@ class PlaneRecallHandler:
             return Response(content=answer_of((), ()), media_type=JSON)
         question = question_in({"messages": asked.messages, "system": asked.system})
         left_s = self._settings.recall_answer_ms / 1_000 - call.waited_s
-        told = self._told(space, question, left_s) if left_s > 0 else None
+        told = self._recall(space, question, left_s) if left_s > 0 else None
         if told is None:
             return Response(content=answer_of((), (LATE,)), media_type=JSON)
         return Response(content=answer_of(told.blocks, told.degraded), media_type=JSON)
@@ -46,7 +46,7 @@ class PlaneRecallHandler:
     def close(self) -> None:
         self._box.close()
 
-    def _told(self, space: Space, question: str, seconds: float) -> Recall | None:
+    def _recall(self, space: Space, question: str, seconds: float) -> Recall | None:
         limits = Limits(blocks=min(BLOCKS_MAX, self._settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
         return self._box.answer(
             lambda: space.recall(question, limits=limits),

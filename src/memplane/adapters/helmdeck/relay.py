@@ -70,7 +70,7 @@ class SessionRelay:
         for task in list(self._answering):
             task.cancel()
 
-    async def hand_over(self, worker: str, parcel: RelayedMessage) -> DeliveryOutcome:
+    async def deliver(self, worker: str, parcel: RelayedMessage) -> DeliveryOutcome:
         """To the process that holds the session; unknown where there is none of that name."""
         packed = msgspec.msgpack.encode(parcel)
         try:

@@ -301,7 +301,7 @@ class HelmdeckAdapter:
         return _answer(self._caller(call).forget(call.body or ForgetArguments()))
 
     def _defaults(self, call: Call) -> Response:
-        return _answer(self._asked(call).defaults())
+        return _answer(self._arguments(call).defaults())
 
     def _callers(self, call: Call) -> Response:
         return _answer(self._caller(call).callers())
@@ -309,16 +309,16 @@ class HelmdeckAdapter:
     def _facts(self, call: Call) -> Response:
         query = call.query
         return _answer(
-            self._asked(call).facts(
+            self._arguments(call).facts(
                 query["prefix"], key=query["key"], category=query["category"], limit=query["limit"]
             )
         )
 
     def _fact(self, call: Call) -> Response:
-        return _answer(self._asked(call).fact(call.path_params["key"]))
+        return _answer(self._arguments(call).fact(call.path_params["key"]))
 
     def _history(self, call: Call) -> Response:
-        return _answer(self._asked(call).history(call.path_params["key"]))
+        return _answer(self._arguments(call).history(call.path_params["key"]))
 
     def _run_named(self, call: Call) -> Response:
         return self._run(call.path_params["pack"], call)
@@ -333,7 +333,7 @@ class HelmdeckAdapter:
     def _caller(self, call: Call) -> CallerFacts:
         return CallerFacts(self._plane, call.principal)
 
-    def _asked(self, call: Call) -> CallerFacts:
+    def _arguments(self, call: Call) -> CallerFacts:
         return CallerFacts(self._plane, call.principal, asked=call.query["caller"])
 
 

@@ -23,7 +23,7 @@ Answer = Callable[[bytes], bytes | None]
 class DeliveryOutcome(StrEnum):
     """What became of a message for a session."""
 
-    TAKEN = "taken"
+    ACCEPTED = "taken"
     UNKNOWN = "unknown"
     FULL = "full"
 
@@ -39,7 +39,7 @@ class SseSession:
         self._waiting: asyncio.Queue[bytes] = asyncio.Queue(_QUEUED_MAX)
         self._bytes = 0
 
-    def give(self, message: bytes) -> bool:
+    def enqueue(self, message: bytes) -> bool:
         """False where too much waits already."""
         if self._waiting.full() or self._bytes + len(message) > _QUEUED_BYTES_MAX:
             return False
@@ -93,7 +93,7 @@ class SseSessions:
             or _permissions(session.principal) != _permissions(principal)
         ):
             return DeliveryOutcome.UNKNOWN
-        return DeliveryOutcome.TAKEN if session.give(message) else DeliveryOutcome.FULL
+        return DeliveryOutcome.ACCEPTED if session.enqueue(message) else DeliveryOutcome.FULL
 
 
 def worker_of(session_id: str) -> str | None:

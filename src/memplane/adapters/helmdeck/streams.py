@@ -129,7 +129,7 @@ class Streams:
             return DeliveryOutcome.UNKNOWN
         if worker == self._sessions.worker:
             return self._sessions.deliver(session_id, self._message_path, principal, message)
-        return await self._relay.hand_over(
+        return await self._relay.deliver(
             worker, RelayedMessage(session_id, self._message_path, principal, message)
         )
 

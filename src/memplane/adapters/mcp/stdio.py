@@ -58,7 +58,7 @@ class _Traffic:
         self._settled = anyio.Event()
         self._decoder = msgspec.json.Decoder(_MessageHead)
 
-    def heard(self, line: bytes) -> None:
+    def received(self, line: bytes) -> None:
         try:
             message = self._decoder.decode(line)
         except msgspec.MsgspecError:
@@ -127,7 +127,7 @@ class _Lines:
     async def __aiter__(self) -> AsyncIterator[str]:
         async with self._receive:
             async for line in self._receive:
-                self._traffic.heard(line)
+                self._traffic.received(line)
                 yield line.decode("utf-8", "replace")
             await self._traffic.finished()
 

@@ -182,12 +182,12 @@ class ChatRequest:
         return question_in(self.body)
 
     @property
-    def begins(self) -> bool:
+    def is_first(self) -> bool:
         """Whether nobody has answered yet."""
         return not any(_role(message) == "assistant" for message in self.messages)
 
     @property
-    def goes_on(self) -> bool:
+    def continues(self) -> bool:
         """Whether the agent works on what the user said before, as it does between the calls of its tools."""
         last = latest_input({"messages": self.messages[-1:]})
         return not any(turn.role == "user" for turn in last)
@@ -195,10 +195,10 @@ class ChatRequest:
     @property
     def has_tools(self) -> bool:
         """Whether the agent may come back with results of tools before the user says anything more."""
-        return bool(self.body.get("tools") or self.body.get("functions")) or self.goes_on
+        return bool(self.body.get("tools") or self.body.get("functions")) or self.continues
 
     @property
-    def kept_elsewhere(self) -> bool:
+    def stored_by_provider(self) -> bool:
         """Whether the provider has the conversation, and this request only its newest part."""
         return bool(self.body.get("previous_response_id") or self.body.get("conversation"))
 

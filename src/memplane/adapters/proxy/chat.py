@@ -282,7 +282,7 @@ _HEALTH_S = 10.0
 class ChatExchange(msgspec.Struct, frozen=True, kw_only=True):
     """A message, the memories recalled for it, and the answer."""
 
-    said: str
+    message: str
     recalled: tuple[ServiceBlock, ...]
     """The memories added to the prompt."""
     answered: str
@@ -364,7 +364,7 @@ class ChatSession:
         answered = content if isinstance(content, str) else ""
         self._messages = [*messages, {"role": "assistant", "content": answered}]
         recalled = read_blocks(headers.get(RECALLED_HEADER))
-        return ChatExchange(said=text, recalled=recalled, answered=answered)
+        return ChatExchange(message=text, recalled=recalled, answered=answered)
 
 
 _PROVIDER_MODEL = "gpt-4o-mini"
@@ -442,12 +442,12 @@ def _input_lines(call: CommandContext) -> Iterator[str]:
 
 def _show(call: CommandContext, exchange: ChatExchange) -> None:
     if not sys.stdin.isatty():
-        call.out.tell(line((f"> {one_line(exchange.said)}", "bold")))
+        call.out.print_part(line((f"> {one_line(exchange.message)}", "bold")))
     beside = Table.grid(padding=(0, 3), expand=False)
     beside.add_column(overflow="fold", ratio=2)
     beside.add_column(overflow="fold", ratio=1, style="dim")
     beside.add_row(Text(printable(exchange.answered)), Text("\n".join(_recalled(exchange))))
-    call.out.tell(beside)
+    call.out.print_part(beside)
 
 
 def _recalled(exchange: ChatExchange) -> list[str]:

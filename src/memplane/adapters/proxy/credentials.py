@@ -35,9 +35,9 @@ class ProxyCredentials:
     def __init__(self, settings: Settings) -> None:
         self._issuers = {settings.jwt_issuer, settings.jwks_issuer} - {None}
 
-    def shown(self, headers: Mapping[str, str]) -> str:
+    def credential(self, headers: Mapping[str, str]) -> str:
         """What says who knocks. Raises `Unauthenticated` where that can only be a provider's, and says what is needed."""
-        given = self.ours(headers)
+        given = self.own_credential(headers)
         if given.startswith(_PROVIDERS_BEGIN) and ":" not in given:  # an agent's own token has a colon
             raise Unauthenticated(
                 "this is a provider's key: put a Memplane key in its place (`memplane key create`), or beside it in "
@@ -45,7 +45,7 @@ class ProxyCredentials:
             )
         return given
 
-    def ours(self, headers: Mapping[str, str]) -> str:
+    def own_credential(self, headers: Mapping[str, str]) -> str:
         """What says who knocks: the header for it, or else the first place that holds something of our form, or else
         whatever is there. Raises `Unauthenticated` where there is nothing."""
         given = headers.get(KEY_HEADER, "").strip().removeprefix("Bearer ").strip()
@@ -55,7 +55,7 @@ class ProxyCredentials:
             return given
         found = [value for _, value in _credentials_in(headers)]
         for value in found:
-            if self._is_ours(value):
+            if self._is_own(value):
                 return value
         try:
             return credential_of(headers)
@@ -72,7 +72,7 @@ class ProxyCredentials:
         return frozenset(
             place
             for place, value in _credentials_in(headers)
-            if value != SERVER_KEY and not _contains(value, used) and not self._is_ours(value)
+            if value != SERVER_KEY and not _contains(value, used) and not self._is_own(value)
         )
 
     def stays(self, headers: Mapping[str, str], *, authenticated: bool) -> Callable[[str], bool]:
@@ -81,9 +81,9 @@ class ProxyCredentials:
         return lambda text: _contains(text, used)
 
     def _used(self, headers: Mapping[str, str], *, authenticated: bool) -> str:
-        return self.ours(headers) if authenticated else ""
+        return self.own_credential(headers) if authenticated else ""
 
-    def _is_ours(self, credential: str) -> bool:
+    def _is_own(self, credential: str) -> bool:
         if split_key(credential) is not None or _AGENT.fullmatch(credential):
             return True
         return credential.count(".") == _TOKEN_DOTS and _issuer_of(credential) in self._issuers

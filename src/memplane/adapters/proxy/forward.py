@@ -102,13 +102,13 @@ class Carrier:
         """Nothing but bytes. What a turn took is read as it passes by."""
         operation = self._request.operation
         if operation is None:
-            async with await self._ask(content, readable=False) as response:
+            async with await self._call_provider(content, readable=False) as response:
                 await self._start(response)
                 await self._pass_rest(response)
             return
         tally, status, outcome = UsageReader(encoding=""), 0, "failed"
         try:
-            async with await self._ask(content, readable=False) as response:
+            async with await self._call_provider(content, readable=False) as response:
                 status, outcome = response.status, "refused"
                 await self._start(response)
                 if status // 100 == 2:  # noqa: PLR2004
@@ -117,14 +117,14 @@ class Carrier:
                 if await self._pass_rest(response, tally) and outcome == ABORTED:
                     outcome = "ok"
         finally:
-            self._passed(operation, model, status, outcome, charge=tally.charge())
+            self._count(operation, model, status, outcome, charge=tally.charge())
 
     async def with_memory(self, asked: ChatRequest, model: str | None, space: Space) -> None:
         parts = self._parts
         at = parts.clock()
         conversation = space.caller.session
         may_read = self._request.principal.allows(Right.READ, door=ADAPTER, space=space.owner)
-        told = await parts.teller.tell(space, asked, conversation or asked.opening, may_read=may_read)
+        told = await parts.teller.inject(space, asked, conversation or asked.opening, may_read=may_read)
         changes = asked.with_memory(told.brief, told.context)
         if model is not None:
             changes += asked.with_model(model)
@@ -142,20 +142,20 @@ class Carrier:
             entry_bytes_max=parts.settings.entry_bytes_max,
             pins=told.pins,
         )
-        await self._carry(turn, told)
+        await self._forward(turn, told)
 
-    async def _carry(self, turn: ProxyTurn, told: Injection) -> None:
+    async def _forward(self, turn: ProxyTurn, told: Injection) -> None:
         try:
-            response = await self._ask(turn.effective, readable=True)
+            response = await self._call_provider(turn.effective, readable=True)
         except HttpError:
-            self._tell(turn, "failed")
+            self._report(turn, "failed")
             raise
         async with response:
             turn.status_code = response.status
-            await self._start(response, self._shown(told))
+            await self._start(response, self._recall_headers(told))
             if response.status // 100 != 2:  # noqa: PLR2004 - a turn that failed is not kept
                 await self._pass_rest(response)
-                self._tell(turn, "refused")
+                self._report(turn, "refused")
                 return
             turn.answer = ProviderResponse(
                 media=response.headers.get("content-type", ""),
@@ -170,7 +170,7 @@ class Carrier:
                 self._abort(turn, told)
                 raise
             # Whoever hangs up now has not read the end, and the turn was completed all the same.
-            await asyncio.shield(self._parts.later(self._keep(turn, told)))
+            await asyncio.shield(self._parts.later(self._record(turn, told)))
             await self._pass_end(response, held)
 
     async def _pass_answer(self, response: aiohttp.ClientResponse, turn: ProxyTurn) -> list[bytes]:
@@ -218,20 +218,20 @@ class Carrier:
         """Of a stream there is something to keep; half of anything else is nothing."""
         if turn.answer.is_stream:
             turn.status = ABORTED
-            self._parts.later(self._keep(turn, told))
+            self._parts.later(self._record(turn, told))
         else:
-            self._tell(turn, "failed")
+            self._report(turn, "failed")
 
-    async def _keep(self, turn: ProxyTurn, told: Injection) -> None:
-        in_time = await self._parts.keeper.keep(lambda: turn.kept)
-        self._tell(turn, turn.status or "ok", kept=in_time)
+    async def _record(self, turn: ProxyTurn, told: Injection) -> None:
+        in_time = await self._parts.keeper.record(lambda: turn.pending)
+        self._report(turn, turn.status or "ok", kept=in_time)
         if told.backend is not None and turn.status != FAILED:
-            self._parts.later(self._parts.teller.retain(told, turn.kept.history, turn.asked.model))
+            self._parts.later(self._parts.teller.retain(told, turn.pending.history, turn.asked.model))
 
-    def _tell(self, turn: ProxyTurn, outcome: str, *, kept: bool | None = None) -> None:
-        self._passed("chat", turn.model, turn.status_code, outcome, charge=turn.charge, kept=kept)
+    def _report(self, turn: ProxyTurn, outcome: str, *, kept: bool | None = None) -> None:
+        self._count("chat", turn.model, turn.status_code, outcome, charge=turn.charge, kept=kept)
 
-    def _passed(
+    def _count(
         self,
         operation: str,
         model: str,
@@ -250,7 +250,7 @@ class Carrier:
                 outcome=outcome,
                 seconds=time.perf_counter() - self._request.begun,
                 charge=self._priced(model, charge),
-                kept=kept,
+                recorded=kept,
             )
         )
 
@@ -266,18 +266,18 @@ class Carrier:
 
     # ── bytes ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ask(self, content: bytes | None, *, readable: bool) -> aiohttp.ClientResponse:
+    async def _call_provider(self, content: bytes | None, *, readable: bool) -> aiohttp.ClientResponse:
         request, upstream = self._request, self._upstream
         headers = to_upstream(
             request.raw_headers,
             provider_keys=self._provider_keys,
-            own_key=upstream.credential(speaks_anthropic=request.speaks_anthropic),
+            own_key=upstream.credential(speaks_anthropic=request.is_anthropic),
             readable=readable,
         )
         address = upstream.address(request.path, request.query)
-        return await self._parts.relay.ask(upstream, request.method, address, headers, content)
+        return await self._parts.relay.send(upstream, request.method, address, headers, content)
 
-    def _shown(self, told: Injection) -> list[tuple[bytes, bytes]]:
+    def _recall_headers(self, told: Injection) -> list[tuple[bytes, bytes]]:
         """What was told, for a client that wants to know; the body is the provider's own."""
         recalled = told.recalled
         if recalled is None:

@@ -59,11 +59,11 @@ class TurnRequest(Protocol):
         """What is recalled for: the last thing the user said."""
 
     @property
-    def begins(self) -> bool:
+    def is_first(self) -> bool:
         """Whether nobody has answered yet in this conversation."""
 
     @property
-    def goes_on(self) -> bool:
+    def continues(self) -> bool:
         """Whether the agent works on what the user said before, as it does between the calls of its tools."""
 
     @property
@@ -71,7 +71,7 @@ class TurnRequest(Protocol):
         """Whether the agent may come back with results of tools before the user says anything more."""
 
     @property
-    def kept_elsewhere(self) -> bool:
+    def stored_by_provider(self) -> bool:
         """Whether the provider has the conversation, and this turn only its newest part."""
 
     @property
@@ -150,7 +150,9 @@ class Injector:
         self._box: TimeBox[Recall] = TimeBox()
         self._contexts = Contexts(settings.claw_context_root)
 
-    async def tell(self, space: Space, asked: TurnRequest, conversation: str, *, may_read: bool) -> Injection:
+    async def inject(
+        self, space: Space, asked: TurnRequest, conversation: str, *, may_read: bool
+    ) -> Injection:
         """`conversation` names it among those of the space. Whatever hangs, all of it takes one time box: that of the
         service where there is one."""
         manifest, agent = self._manifest_of(space, asked.model)
@@ -166,12 +168,12 @@ class Injector:
     ) -> None:
         until = asyncio.get_running_loop().time() + seconds
         places = _PinKeys.of(conversation)
-        looking = asyncio.ensure_future(self._look(space, asked, places, told, seconds))
+        looking = asyncio.ensure_future(self._load_pins(space, asked, places, told, seconds))
         before = None
         if asked.has_tools:  # looked before the recall: what is forgotten between the two is not pinned
             looked = await looking
             before = None if looked is None else _context_in(looked.pins.texts.get(places.context), asked)
-        if before is not None and asked.goes_on:
+        if before is not None and asked.continues:
             told.context = before
         else:
             await self._recall(space, asked, told, until)
@@ -226,22 +228,22 @@ class Injector:
             outcome = RecallOutcome(operation="recall", status=MemoryStatus.FAILED, error=code)
         latency_ms = int((time.perf_counter() - started) * 1_000)
         outcome = msgspec.structs.replace(outcome, latency_ms=latency_ms)
-        self._tell(outcome, space.owner, asked.model)
+        self._report(outcome, space.owner, asked.model)
         return outcome
 
     # ── what stays the same ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _look(
+    async def _load_pins(
         self, space: Space, asked: TurnRequest, places: _PinKeys, told: Injection, seconds: float
     ) -> _PinnedState | None:
         """None where the space does not answer in time. The brief stands before the whole conversation, and a provider's
         cache goes by that: it is the same bytes in every request of it, at whichever process, whatever is remembered
         meanwhile."""
-        briefed = told.backend is None and self._settings.proxy_brief and not asked.kept_elsewhere
+        briefed = told.backend is None and self._settings.proxy_brief and not asked.stored_by_provider
         if not briefed and not asked.has_tools:
             return None
         share = _LOOKUP_SHARE if asked.has_tools else 1.0
-        looked = await self._box.glance(
+        looked = await self._box.quick(
             _pinned, self._plane, space, asked, places, briefed, seconds=seconds * share
         )
         if looked is not None:
@@ -273,10 +275,10 @@ class Injector:
             return self._contexts.of(space.owner, tenant=space.tenant)
         except ManifestInvalid as exc:
             invalid = RecallOutcome(operation="recall", status=MemoryStatus.FAILED, error=str(exc))
-            self._tell(invalid, space.owner, model, service="")
+            self._report(invalid, space.owner, model, service="")
             return None, AgentContext(agent_id=space.owner)
 
-    def _tell(self, outcome: RecallOutcome, owner: str, model: str, *, service: str = SERVICE) -> None:
+    def _report(self, outcome: RecallOutcome, owner: str, model: str, *, service: str = SERVICE) -> None:
         """One `memory_op` for each turn. The engine knows neither the model nor what becomes of its blocks."""
         now = self._plane.clock()
         self._listener(event_of(outcome, service=service, agent=owner, model=model, now=now))
@@ -332,7 +334,7 @@ def _pinned(plane: Engine, space: Space, asked: TurnRequest, places: _PinKeys, b
     pins = space.ledger.pinned_texts((places.brief, places.context))
     if not briefed:
         return _PinnedState(pins, None)
-    before = None if asked.begins else pins.texts.get(places.brief)
+    before = None if asked.is_first else pins.texts.get(places.brief)
     return _PinnedState(pins, _brief_of(space) if before is None else before)
 
 

@@ -80,7 +80,7 @@ class PendingTurns:
         with suppress(OSError):  # what is written twice is kept once
             file.unlink(missing_ok=True)
 
-    def left_over(self) -> Iterator[tuple[Path, PendingTurn]]:
+    def orphaned(self) -> Iterator[tuple[Path, PendingTurn]]:
         """Files whose process is gone; they are ours from now on."""
         folder = self._folder
         if folder is None or not folder.is_dir():
@@ -143,13 +143,13 @@ class TurnRecorder:
         # Where everything on disk is encrypted, a file beside it must not be plain.
         self._pending = PendingTurns(None if settings.key else settings.folder / DIRECTORY)
 
-    async def keep(self, turn: TurnFactory) -> bool:
+    async def record(self, turn: TurnFactory) -> bool:
         """Wait until it is durable, or until it is clear that this takes longer; whether it is."""
         first = self._attempt(turn)
         done, _ = await asyncio.wait({first}, timeout=self._seconds)
         if done and first.exception() is None:
             return True
-        self._hold(asyncio.ensure_future(self._later(turn, first)))
+        self._track(asyncio.ensure_future(self._later(turn, first)))
         return False
 
     def degraded(self) -> tuple[str, ...]:
@@ -157,8 +157,8 @@ class TurnRecorder:
 
     def resume(self) -> None:
         """Take up what a process before this one did not get to."""
-        for file, kept in self._pending.left_over():
-            self._hold(asyncio.ensure_future(self._retried(partial(_as_it_is, kept), file)))
+        for file, kept in self._pending.orphaned():
+            self._track(asyncio.ensure_future(self._retried(partial(_as_it_is, kept), file)))
 
     async def close(self) -> None:
         """Give what waits a little time. What is not written by then is in its file."""
@@ -169,7 +169,7 @@ class TurnRecorder:
         await asyncio.gather(*self._waiting, return_exceptions=True)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _hold(self, task: asyncio.Task[None]) -> None:
+    def _track(self, task: asyncio.Task[None]) -> None:
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
@@ -205,7 +205,7 @@ class TurnRecorder:
     def _write(self, kept: PendingTurn) -> None:
         caller = Caller(kept.actor, self._door, kept.conversation)
         space = self._plane.space(kept.owner, tenant=kept.tenant, caller=caller).silent()
-        with self._telling(kept):
+        with self._reporting(kept):
             retained = space.retain_entry(kept.line, pins=kept.pins)
         if self._record is None or retained.deduped or retained.suppressed:
             return
@@ -215,7 +215,7 @@ class TurnRecorder:
                 self._record(kept.owner, kept.history)
 
     @contextmanager
-    def _telling(self, kept: PendingTurn) -> Iterator[None]:
+    def _reporting(self, kept: PendingTurn) -> Iterator[None]:
         """One `memory_op` for each attempt."""
         started, error = time.perf_counter(), ""
         try:

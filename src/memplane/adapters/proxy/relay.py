@@ -40,7 +40,7 @@ class ProviderClient:
             max_field_size=_HEAD_BYTES_MAX,
         )
 
-    async def ask(
+    async def send(
         self, upstream: Upstream, method: str, address: str, headers: CIMultiDict[str], body: bytes | None
     ) -> aiohttp.ClientResponse:
         """The answer as soon as its headers are there. Raises `HttpError` where there is none."""

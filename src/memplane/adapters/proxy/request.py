@@ -73,7 +73,7 @@ class ProxyRequest:
         return self.headers.get(RECALL_HEADER, "").strip().lower() == SHOW
 
     @property
-    def speaks_anthropic(self) -> bool:
+    def is_anthropic(self) -> bool:
         return speaks_anthropic(self.path, self.headers)
 
     @property
@@ -86,7 +86,7 @@ class ProxyRequest:
         return _COUNTED.get(self.path.rpartition("/")[2])
 
     @property
-    def is_lent(self) -> bool:
+    def uses_shared_key(self) -> bool:
         """Whether this is one of the calls that leave nothing behind at the provider's for others to find."""
         segments = [segment for segment in self.path.removeprefix("/v1").split("/") if segment]
         if not segments:

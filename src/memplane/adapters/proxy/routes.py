@@ -52,7 +52,7 @@ def adapter(
             app=proxy,
             right=right,
             methods=methods or _ALL,
-            credential=proxy.credentials.shown,
+            credential=proxy.credentials.credential,
             own_headers=_OWN_HEADERS,
             lasting=True,
         )
@@ -133,7 +133,7 @@ class Proxy:
             body = (await receive())["body"]
         request = ProxyRequest(scope, body)
         api = api_of(request.method, request.path)
-        asked = self._asked(request, api)
+        asked = self._chat_request(request, api)
         upstream, model = self._upstream(request, asked)
         carrier = Carrier(self._parts, request, upstream, self._keys(request, upstream, api), send)
         if asked is not None and request.memory:
@@ -147,7 +147,7 @@ class Proxy:
         if not done:
             raise ClientDisconnect
 
-    def _asked(self, request: ProxyRequest, api: Api | None) -> ChatRequest | None:
+    def _chat_request(self, request: ProxyRequest, api: Api | None) -> ChatRequest | None:
         """The turn, if the request asks for one. What cannot be read is the provider's to refuse, in its own words; but
         only where nothing is to be kept of it."""
         if api is None:
@@ -172,7 +172,7 @@ class Proxy:
         share that too."""
         keys = self.credentials.providers(request.headers, authenticated=self._authenticated)
         request.leave_behind(self.credentials.stays(request.headers, authenticated=self._authenticated))
-        lent = keys or upstream.key is None or api is not None or request.is_lent
+        lent = keys or upstream.key is None or api is not None or request.uses_shared_key
         if not lent and Right.ADMIN not in request.principal.rights:
             raise HttpError(403, "forbidden", "the server's key is not lent for this; send one of your own")
         return keys

@@ -65,7 +65,7 @@ class ProxyTurn:
         return self.answer.charge()
 
     @cached_property
-    def kept(self) -> PendingTurn:
+    def pending(self) -> PendingTurn:
         """Takes a while for a long conversation, so it is made in a thread."""
         if self.answer.failed():  # it began well: on record, and not remembered
             self.status = FAILED

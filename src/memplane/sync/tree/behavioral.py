@@ -79,7 +79,7 @@ class FileNews(msgspec.Struct, frozen=True):
     """The file says something new."""
 
     draft: NewEntry
-    odds: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
     """Memories that took the place of what was edited, and are kept beside the edit."""
 
 
@@ -292,7 +292,7 @@ def _edit(
         return FileForgotten()
     if known:
         return FileUnchanged()
-    odds = tuple(head.id for head in others if versions.holds(head))
+    odds = tuple(head.id for head in others if versions.is_current(head))
     return FileNews(NewEntry(id_, Op.STORE, body, CALLER, base.id, at), odds)
 
 

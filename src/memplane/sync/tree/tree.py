@@ -199,7 +199,7 @@ class _TreeImport:
         if path == FACTS:
             self._facts(data)
         elif (hook := self._hook(path)) is not None:
-            self._carry_out(path, hook, data)
+            self._apply(path, hook, data)
         elif below(path, FILES) is not None:
             self._judge(path, partial(judged_file, *told_of))
             self._flush()  # the next one may be kept beside it
@@ -231,7 +231,7 @@ class _TreeImport:
         for name, path in rows:
             data = self._files[path]
             if name in seen:
-                self._again(path, data, seen[name])
+                self._import_again(path, data, seen[name])
                 continue
             seen[name] = path
             if name in expected and expected[name][0] == data:
@@ -253,7 +253,7 @@ class _TreeImport:
         if entry is not None and entry in self._touched:
             self._flush()
         versions = Versions(self._space)
-        place = self._place(entry, path, homes)
+        place = self._current_path(entry, path, homes)
         if place is not None and place in there:  # somebody copied the file to write another one
             members = {name: value for name, value in file.members.items() if name not in ("id", "entry")}
             file = msgspec.structs.replace(file, members=members)
@@ -263,14 +263,14 @@ class _TreeImport:
             self._touched.update(id_ for id_ in (verdict.draft.id, verdict.draft.ref, file.id) if id_)
         return verdict
 
-    def _place(self, entry: str | None, path: str, homes: Mapping[str, str]) -> str | None:
+    def _current_path(self, entry: str | None, path: str, homes: Mapping[str, str]) -> str | None:
         """Under which other name the version stands that a file shows; None where it is in its place."""
         if entry is None or self._written.base(path) == entry:
             return None
         place = self._recorded.get(entry) or homes.get(entry)
         return None if place is None or any(path == f"{folder}/{place}" for folder in PREFIXES) else place
 
-    def _again(self, path: str, data: bytes, first: str) -> None:
+    def _import_again(self, path: str, data: bytes, first: str) -> None:
         if self._files[first] == data:
             self._tally.unchanged[path] = None
         else:
@@ -308,7 +308,7 @@ class _TreeImport:
         self._drafts += drafts
         self._flush()
 
-    def _carry_out(self, path: str, hook: Hook, data: bytes) -> None:
+    def _apply(self, path: str, hook: Hook, data: bytes) -> None:
         try:
             if not self._dry_run:
                 hook(path, data)
@@ -353,7 +353,7 @@ class _TreeImport:
             self._tally.rejected.append((named, str(exc)))
             return
         match verdict:
-            case FileNews(draft=draft, odds=odds):
+            case FileNews(draft=draft, replaced=odds):
                 self._drafts.append(draft)
                 self._tally.taken[path] = None
                 if odds:

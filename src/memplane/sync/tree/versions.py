@@ -86,7 +86,7 @@ class Versions:
         """The file that it, or what it followed, was written in last."""
         return next((each.stored.page for each in self.chain(version) if each.stored.page is not None), None)
 
-    def holds(self, version: Version) -> bool:
+    def is_current(self, version: Version) -> bool:
         """Whether it was not replaced, nor settled against."""
         try:
             return self._space.memory(version.id).state in (State.ACTIVE, State.CONTESTED)

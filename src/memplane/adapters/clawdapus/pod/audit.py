@@ -116,7 +116,7 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
     claw: str | None = None
     type: str | None = None
 
-    def takes(self, event: Event) -> bool:
+    def matches(self, event: Event) -> bool:
         if self.claw is not None and event.get("claw_id") != self.claw:
             return False
         if self.type is not None and event["type"] != self.type:
@@ -153,10 +153,10 @@ def audit_of(
         event = parse_event(raw)
         if event is None:
             skipped += 1
-        elif wanted.takes(event):
+        elif wanted.matches(event):
             events.append(event)
     if directory is not None:
-        events += [event for event in tool_events(directory, wanted) if wanted.takes(event)]
+        events += [event for event in tool_events(directory, wanted) if wanted.matches(event)]
     events.sort(key=lambda event: zoned_instant(event["timestamp"]))
     return Audit(pod=pod, skipped_lines=skipped, summary=summarise(events), events=events)
 

@@ -99,7 +99,7 @@ class PodBackfill:
         with history, self._directory.backfills(self._service) as marks:
             name = f"{agent_directory_name(target.agent)}.json"
             mark = None if self._restart else self._mark(marks, name)
-            if mark is not None and not self._is_there(history, mark):
+            if mark is not None and not self._exists(history, mark):
                 mark = None
             told.resumed = mark is not None
             self._replay(client, target, history, buried, told, _Marks(marks, name, self._task, mark))
@@ -121,7 +121,7 @@ class PodBackfill:
                 if isinstance(item, RejectedLine):
                     told.rejected.append(item)
                     continue
-                if marks.passes_over(item):
+                if marks.skips(item):
                     continue
                 if item.id in buried:
                     told.buried += 1
@@ -154,7 +154,7 @@ class PodBackfill:
         except (msgspec.DecodeError, ValueError):
             return None
 
-    def _is_there(self, history: SafeDirectory, mark: _Mark) -> bool:
+    def _exists(self, history: SafeDirectory, mark: _Mark) -> bool:
         """A mark on an entry that is gone says nothing about where to go on."""
         reader = read_session(history, near=zoned_instant(mark.ts))
         try:
@@ -179,7 +179,7 @@ class _Marks:
         """Where to look for the mark; the index helps with that."""
         return after if self._behind is None else zoned_instant(self._behind.ts)
 
-    def passes_over(self, item: HistoryLine) -> bool:
+    def skips(self, item: HistoryLine) -> bool:
         if self._behind is None:
             return False
         if item.id == self._behind.id:

@@ -28,12 +28,12 @@ class LocalBackend:
 
     def write_text(self, key: str, text: str) -> None:
         """The file is the old one or the new one, never half of it."""
-        with self._waiting(key, text) as (waiting, path):
+        with self._temporary(key, text) as (waiting, path):
             waiting.replace(path)
 
     def create_text(self, key: str, text: str) -> bool:
         """As `write_text`, where there is nothing yet; False where there is, which then stays as it is."""
-        with self._waiting(key, text) as (waiting, path):
+        with self._temporary(key, text) as (waiting, path):
             try:
                 os.link(waiting, path)
             except FileExistsError:
@@ -76,7 +76,7 @@ class LocalBackend:
         return path
 
     @contextlib.contextmanager
-    def _waiting(self, key: str, text: str) -> Iterator[tuple[Path, Path]]:
+    def _temporary(self, key: str, text: str) -> Iterator[tuple[Path, Path]]:
         """A file beside the one that is to be, complete and on disk; it is gone afterwards."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
