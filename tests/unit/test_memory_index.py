@@ -11,15 +11,15 @@ from stub_embedder import StubEmbedder
 
 
 class Lost:
-    """A reader whose connection is lost as soon as it asks for vectors."""
+    """Reads of a noun whose connection is lost as soon as memories are asked for."""
 
-    def __init__(self, reader):
-        self._reader = reader
+    def __init__(self, noun):
+        self._noun = noun
 
     def __getattr__(self, name):
-        return getattr(self._reader, name)
+        return getattr(self._noun, name)
 
-    def memory_vectors(self, *_, **__):
+    def memories(self, *_, **__):
         raise StorageUnreachable("gone")
 
 
@@ -73,8 +73,9 @@ def test_a_load_that_failed_is_done_again(plane, index, embedder):
     """
     with before_and_after_a_forget(plane) as (older, newer):
         before = known(index, older, embedder)
+        newer.vectors = Lost(newer.vectors)
         with pytest.raises(StorageUnreachable):
-            index.refresh(Lost(newer))
+            index.refresh(newer)
 
         assert known(index, older, embedder) == before
         assert len(before) == 2

@@ -17,6 +17,7 @@ from memplane.recall.query import QueryAnalysis
 from memplane.recall.query_context import PreparedQuery
 from memplane.safety.sanitize import with_flags
 from memplane.storage.filter import Filter
+from memplane.storage.recall_reads import CandidateQuery, Candidates
 from memplane.storage.store import Reader
 from memplane.types import Kind, Memory, State, Tier
 
@@ -90,24 +91,39 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
     relevance: Relevance
 
 
-def gather_facts(reader: Reader, asking: PreparedQuery, predicates: Sequence[str]) -> FactCandidates:
-    """Candidates to rank once the query is embedded."""
-    where, relevance = asking.where, asking.relevance
-    found = FactCandidates(
+def candidate_query(
+    asking: PreparedQuery, predicates: Sequence[str], *, conversation: str | None, turns: int
+) -> CandidateQuery:
+    """Which memories and turns to read before the query is embedded."""
+    return CandidateQuery(
+        where=asking.where,
+        conversation=conversation,
+        turns=turns,
         predicates=predicates,
-        of_predicates=reader.memories.with_predicates(predicates, where, limit=_PER_PREDICATE)
-        if predicates
-        else [],
-        worded=reader.memories.match(_rarest(asking), _ever(where), limit=_PER_CHANNEL),
-        selected=_selected(reader, asking.analysis, where),
-        hot=reader.memories.hot(where, limit=_HOT_MAX),
-        newest=[] if asking.question.words else reader.memories.find(where, limit=_PER_CHANNEL),
+        per_predicate=_PER_PREDICATE,
+        words=_rarest(asking),
+        times=asking.analysis.ranges,
+        per_channel=_PER_CHANNEL,
+        hot=_HOT_MAX,
+        newest=not asking.question.words,
+    )
+
+
+def gather_facts(found: Candidates, asking: PreparedQuery, predicates: Sequence[str]) -> FactCandidates:
+    """Candidates to rank once the query is embedded."""
+    relevance = asking.relevance
+    if asking.question.words:
+        for memory in (*found.of_predicates, *found.matching, *found.of_times, *found.hot):
+            relevance.score(memory.searchable)
+    return FactCandidates(
+        predicates=predicates,
+        of_predicates=found.of_predicates,
+        worded=found.matching,
+        selected=found.of_times,
+        hot=found.hot,
+        newest=found.newest,
         relevance=relevance,
     )
-    if asking.question.words:
-        for memory in (*found.of_predicates, *found.worded, *found.selected, *found.hot):
-            relevance.score(memory.searchable)
-    return found
 
 
 def facts_apart(
@@ -238,13 +254,8 @@ def _near_and_heirs(
     gone = [memory.id for memory in worded if not _holds(memory, where)]
     maybe_gone = [] if where.include_superseded else list(dict.fromkeys([*ids, *gone]))
 
-    def found(store: Reader) -> list[Memory]:
-        return store.memories.get_many(ids, _ever(where)) if ids else []
-
-    def ends(store: Reader) -> Mapping[str, str]:
-        return store.memories.successors(maybe_gone) if maybe_gone else {}
-
-    return sorted(found(reader), key=lambda memory: -meaning[memory.id]), ends(reader)
+    found, ends = reader.recall.with_successors(ids, maybe_gone, _ever(where))
+    return sorted(found, key=lambda memory: -meaning[memory.id]), ends
 
 
 def _heirs(
@@ -277,14 +288,6 @@ def _rarest(asking: PreparedQuery) -> list[str]:
     unsaid = [word for word, count in rarity.items() if not count]
     few = [word for word in said[:_WORDS_MAX] if rarity[word] <= _HOLDERS_MAX] or said[:1]
     return [*few, *unsaid[:_WORDS_MAX]] or list(asking.question.words)
-
-
-def _selected(reader: Reader, asked: QueryAnalysis, where: Filter) -> list[Memory]:
-    found: dict[str, Memory] = {}
-    for begin, until in asked.ranges:
-        for memory in reader.memories.about_time(begin, until, where, limit=_PER_CHANNEL):
-            found.setdefault(memory.id, memory)
-    return list(found.values())
 
 
 def _of_predicate(memory: Memory, predicates: Sequence[str]) -> float:

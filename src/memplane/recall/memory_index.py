@@ -10,6 +10,7 @@ from memplane.models.embedding import Vector
 from memplane.models.vectors import VectorTable, dots, unpacked
 from memplane.recall.large_spaces import LargeIndex
 from memplane.storage.filter import EVERYWHERE, Audience
+from memplane.storage.recall_reads import IndexChanges
 from memplane.storage.state import Marks
 from memplane.storage.store import Reader
 from memplane.storage.vectors import MemoryVector, VectorSearch
@@ -50,16 +51,15 @@ class MemoryIndex:
         self._stamp = 0
         self._vectors = VectorTable(self._model[1])
 
-    def ask_first(self, reader: Reader) -> None:
-        """What a refresh begins with: see `Reader.ahead`."""
-        with self._lock:
-            if reader.state.marks().continues(self._marks):
-                self._stamped(reader)
+    @property
+    def stamp(self) -> int:
+        """The stamp of the last vector that was read."""
+        return self._stamp
 
-    def refresh(self, reader: Reader) -> None:
+    def refresh(self, reader: Reader, changes: IndexChanges | None = None) -> None:
         """Bring the cache up to date."""
         with self._lock:
-            self._refresh(reader)
+            self._refresh(reader, changes)
 
     def nearest(
         self, reader: Reader, model: int, query: Vector, limit: int, audience: Audience | None = EVERYWHERE
@@ -121,7 +121,7 @@ class MemoryIndex:
             return None
         return np.fromiter((audience.hears(within) for within in self._within), np.bool_, len(self._within))
 
-    def _refresh(self, reader: Reader) -> None:
+    def _refresh(self, reader: Reader, changes: IndexChanges | None = None) -> None:
         marks = reader.state.marks()
         if marks.begins_anew(self._marks):
             self._forget_all()
@@ -129,7 +129,7 @@ class MemoryIndex:
             return
         more = True
         while more:
-            found = self._stamped(reader)
+            found = self._stamped(reader, changes)
             if not found:
                 break
             rows = [row for _, row in found if row.vector is not None]
@@ -147,6 +147,8 @@ class MemoryIndex:
             more = len(found) == _LOAD
         self._marks = marks
 
-    def _stamped(self, reader: Reader) -> list[tuple[int, MemoryVector]]:
+    def _stamped(self, reader: Reader, changes: IndexChanges | None) -> list[tuple[int, MemoryVector]]:
+        if changes is not None and changes.since.memory_stamp == self._stamp:
+            return changes.memory_vectors
         model = reader.vectors.model(*self._model)
         return [] if model is None else reader.vectors.memories(model, after=self._stamp, limit=_LOAD)

@@ -17,7 +17,7 @@ from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector
 from memplane.recall.blocks import blocks_of
 from memplane.recall.caches import Embedded, Questions
-from memplane.recall.fact_ranking import FactCandidates, facts_apart, gather_facts
+from memplane.recall.fact_ranking import FactCandidates, candidate_query, facts_apart, gather_facts
 from memplane.recall.large_spaces import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.query import QueryAnalysis, read_nameless, replace_speakers, route, working_memory
@@ -97,7 +97,10 @@ def recall(
         routing = route(request.query, asking.analysis, tools.catalog, has_vectors=True)
         request = _with_answers(request, routing)
     with watch.stage("words"):
-        history, gathered, degraded = _candidates(reader, request, asking, routing, settings, lags)
+        history, gathered = _candidates(reader, request, asking, routing, settings)
+        degraded = lags(reader)
+        apart = reader.review.quarantined_turns(limit=QUARANTINED_TURNS_MAX)
+        asking = msgspec.structs.replace(asking, apart=apart)
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
         worded = TurnWords(asking)
         unsettled = _unsettled(reader, request, where, leave_out)
@@ -192,7 +195,6 @@ def _begin(
         turns=turns,
         holders=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
         nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
-        apart=reader.review.quarantined_turns(limit=QUARANTINED_TURNS_MAX),
         flagged_count=reader.review.flagged_count(limit=FLAGGED_MAX),
         where=where,
         large=large,
@@ -204,9 +206,9 @@ def _begin(
 
 
 def _refreshed(reader: Reader, tools: RecallServices) -> TurnColumns:
-    reader.state.marks()  # the remaining lookups depend on these
-    tools.memory_index.refresh(reader)
-    return tools.turn_index.refresh(reader)
+    changes = tools.turn_index.changes(reader, memory_stamp=tools.memory_index.stamp)
+    tools.memory_index.refresh(reader, changes)
+    return tools.turn_index.refresh(reader, changes)
 
 
 def _large(reader: Reader, tools: RecallServices) -> LargeTurns | None:
@@ -220,20 +222,17 @@ def _large(reader: Reader, tools: RecallServices) -> LargeTurns | None:
 
 
 def _candidates(
-    reader: Reader,
-    request: RecallRequest,
-    asking: PreparedQuery,
-    routing: Routing,
-    settings: Settings,
-    lags: Callable[[Reader], tuple[str, ...]],
-) -> tuple[list[Turn], FactCandidates, tuple[str, ...]]:
-    """The recent turns, the candidate memories, and the lookups still running."""
-
-    def found(store: Reader) -> tuple[list[Turn], FactCandidates, tuple[str, ...]]:
-        recent = _recent_turns(store, request.conversation, settings, asking.where)
-        return recent, gather_facts(store, asking, routing.predicates), lags(store)
-
-    return found(reader)
+    reader: Reader, request: RecallRequest, asking: PreparedQuery, routing: Routing, settings: Settings
+) -> tuple[list[Turn], FactCandidates]:
+    """The recent turns and the candidate memories, in one round trip."""
+    turns = settings.recall_turns_max
+    query = candidate_query(
+        asking, routing.predicates, conversation=request.conversation, turns=turns * _SYSTEM_TURNS_SPARE
+    )
+    found = reader.recall.candidates(query)
+    spoken = [turn for turn in found.recent if turn.role != Role.SYSTEM][:turns]
+    recent = [sanitized_turn(_cut(turn)) for turn in reversed(spoken)]
+    return recent, gather_facts(found, asking, routing.predicates)
 
 
 def _with_vector(
@@ -326,15 +325,6 @@ def _by_words(turn: Turn, rank: int, asking: PreparedQuery) -> RankedTurn:
         relevant=turn.role != Role.SYSTEM,
         nearness=0.0,
     )
-
-
-def _recent_turns(reader: Reader, conversation: str | None, settings: Settings, where: Filter) -> list[Turn]:
-    if conversation is None:
-        return []
-    here, wanted = msgspec.structs.replace(where, conversation=conversation), settings.recall_turns_max
-    newest = reader.turns.find(here, limit=wanted * _SYSTEM_TURNS_SPARE)
-    found = [turn for turn in newest if turn.role != Role.SYSTEM][:wanted]
-    return [sanitized_turn(_cut(turn)) for turn in reversed(found)]
 
 
 def _cut(turn: Turn) -> Turn:

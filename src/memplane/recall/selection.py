@@ -14,7 +14,7 @@ from memplane.recall.turn_ranking import RankedTurn
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.storage.filter import Filter
 from memplane.storage.store import Reader
-from memplane.types import Memory, State
+from memplane.types import Memory, State, Turn
 
 SUSPECTS_MAX = 3
 _EPISODES_MAX = 3
@@ -59,15 +59,23 @@ def select(
     facts = [*answers, *supporting, *background]
     hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
     memories = [fact.memory for fact in facts]
-    replaced = _replaced(reader, request, said)
+    relevant = [ranked.turn for ranked in said if ranked.relevant]
+    replaced, pairs, episodes = reader.recall.context(
+        # At an earlier time, what was replaced since was still current.
+        [turn.seq for turn in relevant] if request.as_of is None else [],
+        [memory.id for memory in memories if memory.state is State.CONTESTED],
+        _conversations(request, relevant),
+        where,
+        episodes_max=_EPISODES_MAX,
+    )
     turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
     return Selection(
         turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if ranked.relevant),
         answers=tuple(hits[fact.memory.id] for fact in answers),
         supporting=tuple(hits[fact.memory.id] for fact in supporting),
         background=tuple(hits[fact.memory.id] for fact in background),
-        conflicts=_conflicts(reader, memories, where),
-        episodes=_episodes(reader, request, said, where),
+        conflicts=_conflicts(reader, pairs[:_CONFLICTS_MAX], where),
+        episodes=tuple(sanitized_memory(episode, where.now) for episode in episodes),
         hits=tuple(alternating(turns, list(hits.values()))),
     )
 
@@ -94,14 +102,6 @@ def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[R
     if direct or not predicates:
         return direct
     return list(takewhile(lambda fact: fact.memory.predicate == predicates[0], known))
-
-
-def _replaced(reader: Reader, request: RecallRequest, said: Sequence[RankedTurn]) -> frozenset[int]:
-    """Entries whose derived memories have all been superseded by then."""
-    if request.as_of is not None:
-        return frozenset()
-    told = [ranked.turn.seq for ranked in said if ranked.relevant]
-    return frozenset(reader.memories.all_replaced(told)) if told else frozenset()
 
 
 def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:
@@ -136,11 +136,7 @@ def _as_it_was(memory: Memory, where: Filter) -> Memory:
     return msgspec.structs.replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
 
 
-def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[Conflict, ...]:
-    contested = [memory.id for memory in facts if memory.state is State.CONTESTED]
-    if not contested:
-        return ()
-    pairs = reader.claims.conflicts(contested)[:_CONFLICTS_MAX]
+def _conflicts(reader: Reader, pairs: Sequence[tuple[str, str]], where: Filter) -> tuple[Conflict, ...]:
     if not pairs:
         return ()
     ids = list(dict.fromkeys(id_ for pair in pairs for id_ in pair))
@@ -154,19 +150,7 @@ def _conflicts(reader: Reader, facts: Sequence[Memory], where: Filter) -> tuple[
     )
 
 
-def _episodes(
-    reader: Reader, request: RecallRequest, said: Sequence[RankedTurn], where: Filter
-) -> tuple[Memory, ...]:
-    """Episodes of the best turns' conversations, and of the current one."""
-    conversations = dict.fromkeys(
-        conversation
-        for conversation in (
-            request.conversation,
-            *(ranked.turn.conversation for ranked in said if ranked.relevant),
-        )
-        if conversation is not None
-    )
-    if not conversations:
-        return ()
-    found = reader.episodes.of_conversations(list(conversations)[:_EPISODES_MAX], where, limit=_EPISODES_MAX)
-    return tuple(sanitized_memory(episode, where.now) for episode in found)
+def _conversations(request: RecallRequest, turns: Sequence[Turn]) -> list[str]:
+    """The current conversation, and those of the best turns."""
+    names = (request.conversation, *(turn.conversation for turn in turns))
+    return list(dict.fromkeys(name for name in names if name is not None))[:_EPISODES_MAX]

@@ -17,6 +17,7 @@ from memplane.recall.turn_embedding import ROLES
 from memplane.storage.filter import Audience
 from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.postings import Postings, places_of
+from memplane.storage.recall_reads import IndexChanges, IndexPosition
 from memplane.storage.state import Marks
 from memplane.storage.store import Reader
 from memplane.storage.turns import TurnHead
@@ -237,7 +238,7 @@ class TurnIndex:
         self._postings = Postings()
         self._vectors = VectorTable(self._model[1])
 
-    def refresh(self, reader: Reader) -> TurnColumns:
+    def refresh(self, reader: Reader, changes: IndexChanges | None = None) -> TurnColumns:
         """The turns as this snapshot sees them, or as a later one already did."""
         with self._lock:
             marks = reader.state.marks()
@@ -245,9 +246,9 @@ class TurnIndex:
                 self._forget_all()
             elif not marks.continues(self._marks):
                 return self._known()
-            self._load_turns(reader, marks)
-            self._load_vectors(reader)
-            self._load_tail(reader, marks)
+            self._load_turns(reader, marks, changes)
+            self._load_vectors(reader, changes)
+            self._load_tail(reader, marks, changes)
             self._marks = marks
             return self._known()
 
@@ -257,14 +258,26 @@ class TurnIndex:
         turns = self._turns
         return () if turns is None else turns.speakers
 
-    def ask_first(self, reader: Reader) -> None:
-        """What a refresh begins with: see `Reader.ahead`."""
+    def changes(self, reader: Reader, *, memory_stamp: int) -> IndexChanges | None:
+        """What is new for this cache and for that of memories, in one round trip; None if nothing is new for this one, or
+        if it must be read from the beginning."""
         with self._lock:
             marks = reader.state.marks()
-            if marks.continues(self._marks):
-                self._heads(reader, marks)
-                self._stamped(reader)
-                self._unindexed(reader, marks)
+            if not marks.continues(self._marks):
+                return None
+            since = IndexPosition(
+                last_turn=self._last_turn(),
+                turn_stamp=self._stamp,
+                memory_stamp=memory_stamp,
+                last_unindexed=self._last_unindexed(marks),
+            )
+        return reader.recall.changes(
+            since,
+            model=reader.vectors.model(*self._model),
+            until=_last(marks),
+            limit=_LOAD,
+            unindexed_max=_TAIL_MAX,
+        )
 
     def unindexed(self, reader: Reader) -> Mapping[int, Counter[str]]:
         """The stems of the few turns the word index does not contain yet, for a space of which nothing else is
@@ -313,25 +326,30 @@ class TurnIndex:
             self._turns = TurnColumns(self._columns, self._vectors)
         return self._turns
 
-    def _load_turns(self, reader: Reader, marks: Marks) -> None:
+    def _load_turns(self, reader: Reader, marks: Marks, changes: IndexChanges | None) -> None:
         more = True
         while more:
-            heads = self._heads(reader, marks)
+            heads = self._heads(reader, marks, changes)
             for head in heads:
                 self._columns.add(head)
             more = len(heads) == _LOAD
         self._vectors.extend(self._columns.count)
 
-    def _heads(self, reader: Reader, marks: Marks) -> list[TurnHead]:
-        count = self._columns.count
-        after = int(self._columns.n[count - 1]) if count else 0
+    def _heads(self, reader: Reader, marks: Marks, changes: IndexChanges | None) -> list[TurnHead]:
+        after = self._last_turn()
+        if changes is not None and changes.since.last_turn == after:
+            return changes.turns
         return reader.turns.heads(after=after, until=_last(marks), limit=_LOAD)
 
-    def _load_vectors(self, reader: Reader) -> None:
+    def _last_turn(self) -> int:
+        count = self._columns.count
+        return int(self._columns.n[count - 1]) if count else 0
+
+    def _load_vectors(self, reader: Reader, changes: IndexChanges | None) -> None:
         turns = self._known()
         more = True
         while more:
-            found = self._stamped(reader)
+            found = self._stamped(reader, changes)
             if not found:
                 return
             places, there = turns.find(np.array([row.n for _, row in found], np.int64))
@@ -345,20 +363,27 @@ class TurnIndex:
             self._stamp = found[-1][0]
             more = len(found) == _LOAD
 
-    def _stamped(self, reader: Reader) -> list[tuple[int, TurnVector]]:
+    def _stamped(self, reader: Reader, changes: IndexChanges | None) -> list[tuple[int, TurnVector]]:
+        if changes is not None and changes.since.turn_stamp == self._stamp:
+            return changes.turn_vectors
         model = reader.vectors.model(*self._model)
         return [] if model is None else reader.vectors.turns(model, after=self._stamp, limit=_LOAD)
 
-    def _load_tail(self, reader: Reader, marks: Marks) -> None:
-        """Turns the word index does not contain yet are scanned here, once each."""
+    def _load_tail(self, reader: Reader, marks: Marks, changes: IndexChanges | None = None) -> None:
+        """Read the turns the word index does not contain yet, each once."""
         for n in [n for n in self._tail if n <= marks.indexed]:
             del self._tail[n]
-        for n, text in self._unindexed(reader, marks):
+        for n, text in self._unindexed(reader, marks, changes):
             self._tail[n] = Counter(stems_of(text))
 
-    def _unindexed(self, reader: Reader, marks: Marks) -> list[tuple[int, str]]:
-        seen = max((n for n in self._tail if n > marks.indexed), default=0)
-        return reader.words.not_indexed(after=seen, until=_last(marks), limit=_TAIL_MAX)
+    def _unindexed(self, reader: Reader, marks: Marks, changes: IndexChanges | None) -> list[tuple[int, str]]:
+        after = self._last_unindexed(marks)
+        if changes is not None and changes.since.last_unindexed == after:
+            return changes.unindexed
+        return reader.words.not_indexed(after=after, until=_last(marks), limit=_TAIL_MAX)
+
+    def _last_unindexed(self, marks: Marks) -> int:
+        return max((n for n in self._tail if n > marks.indexed), default=0)
 
 
 def _last(marks: Marks) -> int:

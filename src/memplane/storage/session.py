@@ -1,6 +1,6 @@
 """Named statements inside one transaction: what the nouns are made of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memplane.clock import Instant
@@ -57,6 +57,21 @@ class ReadSession:
 
     def filtered(self, query: str, where: conditions.WhereClause, /, **parameters: Any) -> list[Any]:
         return self.connection.execute(query, {**where.parameters, **parameters}, str(where))
+
+    def batch(self, groups: Sequence[Sequence[Request]]) -> list[list[Any]]:
+        """The rows of each group of requests, all in one round trip."""
+        requests = [request for group in groups for request in group]
+        found = iter(self.connection.execute_batch(requests) if requests else [])
+        result: list[list[Any]] = []
+        for group in groups:
+            gathered: list[Any] = []
+            for request in group:
+                part = next(found)
+                if request.query in status.STEADY and isinstance(request.parameters, Mapping):
+                    self._remembered[request.query, *request.parameters.values()] = part
+                gathered += part
+            result.append(gathered)
+        return result
 
     def memories(self, query: str, where: Filter, /, **parameters: Any) -> list[Memory]:
         found = self.filtered(query, conditions.of_memories(where), **parameters)
@@ -166,6 +181,10 @@ class WriteSession(ReadSession):
     def filtered(self, query: str, where: conditions.WhereClause, /, **parameters: Any) -> list[Any]:
         self._ready()
         return super().filtered(query, where, **parameters)
+
+    def batch(self, groups: Sequence[Sequence[Request]]) -> list[list[Any]]:
+        self._ready()
+        return super().batch(groups)
 
     def note(self, name: str) -> str | None:
         row = self.one("note", name=name)

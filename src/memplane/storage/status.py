@@ -39,7 +39,7 @@ _PARTS = (
 PART_KEYS = frozenset(part.key for part in _PARTS)
 KEYS = PART_KEYS | {("models",), ("notes",)}
 """What is read together, by the statement and the values of its parameters."""
-STEADY = frozenset({part.query for part in _PARTS} | {"models", "notes", "quarantined_turns"})
+STEADY = frozenset({part.query for part in _PARTS} | {"models", "notes", "quarantined_turns", "tail_size"})
 """Statements whose rows a snapshot remembers."""
 
 

@@ -21,6 +21,7 @@ from memplane.storage.episodes import Episodes, EpisodesWriter
 from memplane.storage.ledger import Ledger, LedgerWriter
 from memplane.storage.memories import Memories, MemoriesWriter
 from memplane.storage.overview import Overview
+from memplane.storage.recall_reads import RecallReads
 from memplane.storage.replica import Replica, ReplicaWriter
 from memplane.storage.review import Review, ReviewWriter
 from memplane.storage.session import ReadSession, WriteSession
@@ -75,6 +76,10 @@ class Reader:
     @cached_property
     def words(self) -> WordIndex:
         return WordIndex(self._session)
+
+    @cached_property
+    def recall(self) -> RecallReads:
+        return RecallReads(self._session)
 
     @cached_property
     def review(self) -> Review:
