@@ -1,1 +1,1 @@
-"""Who knocks, and what they may open."""
+"""Authentication, authorisation, limits and usage."""

@@ -1,5 +1,5 @@
-"""What a token says, and what is asked of whoever reads and makes them. What signs is elsewhere: the cryptography of
-tokens takes longer to load than most commands take, and few installations have any."""
+"""The claims of a token, and the interface that reads and signs tokens. The implementation is in `tokens.py`: its
+cryptography takes longer to load than most commands, and few installations use tokens."""
 
 from typing import NoReturn, Protocol
 
@@ -15,7 +15,7 @@ NOT_SET = "jwt_secret: set MEMPLANE_JWT_SECRET_FILE or MEMPLANE_JWT_SECRET to ma
 
 
 class Claims(msgspec.Struct, omit_defaults=True):
-    """What a token says. Anything else in it is passed over."""
+    """The claims of a token; unknown ones are ignored."""
 
     exp: float | None = None
     nbf: float | None = None
@@ -33,14 +33,14 @@ class Claims(msgspec.Struct, omit_defaults=True):
 
 
 class TokenRequirements(msgspec.Struct, frozen=True, kw_only=True):
-    """What must stand in a token for us to take it."""
+    """The claims a token must have to be accepted."""
 
     issuer: str | None = None
     audience: str | None = None
 
 
 class Signer(Protocol):
-    """Reads tokens and makes them; `memplane.auth.tokens.Tokens` is one."""
+    """Reads and signs tokens; `memplane.auth.tokens.Tokens` implements it."""
 
     def mint(self, claims: Claims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]: ...
 
@@ -48,7 +48,7 @@ class Signer(Protocol):
 
 
 class NoTokens:
-    """A `Signer` where neither a secret nor an issuer is set: nobody we trust signed anything."""
+    """A `Signer` without a secret or an issuer: no token is trusted."""
 
     def mint(self, claims: Claims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S) -> NoReturn:
         del claims, now, ttl_s

@@ -1,4 +1,4 @@
-"""Identity: who holds a credential, and the making and ending of credentials."""
+"""Identity: authenticate credentials, and create and revoke them."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -20,7 +20,7 @@ from memplane.clock import SECOND, Clock, Instant, system_clock
 from memplane.storage.catalog.credentials import CredentialStore, KeyRecord
 
 USED_EVERY = 3_600 * SECOND
-"""How coarse "last used" is: a key in steady use costs one small write an hour."""
+"""The granularity of "last used": a key in steady use costs one small write per hour."""
 
 _OWNER = Grant(name="owner", subject="default", rights=tuple(Right))
 _OWNER_ONCE = "owner key"
@@ -29,20 +29,20 @@ _AIM_TOKEN = "token"  # noqa: S105 - what a guess is aimed at, not a token
 
 
 class Identity:
-    """The real `Authenticator`. Safe to use from many threads; any number of processes share one catalog."""
+    """The `Authenticator` over the catalog. Thread-safe; any number of processes share one catalog."""
 
     def __init__(self, credentials: CredentialStore, tokens: Signer, *, clock: Clock = system_clock) -> None:
         self._credentials = credentials
         self._tokens = tokens
         self._clock = clock
         self.guesses = LoginThrottle(credentials, clock)
-        """For doors with a log-in of their own: `check(peer)` before, `missed(peer)` after a wrong password."""
+        """For adapters with their own login: call `check(peer)` before, `missed(peer)` after a wrong password."""
 
     # ── who is it? ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def authenticate(self, credential: str, *, peer: str) -> Principal:
-        """See `Authenticator`. Every call asks the catalog, so a revoked key is refused from the next request on,
-        whichever process revoked it."""
+        """See `Authenticator`. Every call reads the catalog, so a revoked key is rejected from the next request on,
+        in every process."""
         known = self.guesses.is_known(credential)
         try:
             principal = self._principal(credential, peer, known=known)
@@ -102,20 +102,20 @@ class Identity:
     # ── making and ending ────────────────────────────────────────────────────────────────────────────────────────
 
     def create_key(self, grant: Grant, *, secret: Secret | None = None) -> MintedKey:
-        """A new key; its secret is in the answer and nowhere else. `secret` takes over an agent's token that is in use."""
+        """Create a key; its secret is only in the result. `secret` takes over an agent's existing token."""
         minted = mint(grant, now=self._clock(), secret=secret)
         self._credentials.add(minted.key)
         return minted
 
     def create_key_once(self, grant: Grant, word: str) -> MintedKey | None:
-        """As `create_key` for the first who comes with this word, in whichever process; None for everybody after. For doors
-        whose clients send the same request again without meaning to."""
+        """Like `create_key` for the first call with this nonce, in any process; None for later ones. For clients that
+        repeat a request."""
         minted = mint(grant, now=self._clock())
         return minted if self._credentials.add(minted.key, once=f"key {word}") else None
 
     def ticket(self, *, door: str, ttl: timedelta) -> Secret:
-        """What a link of the installation's owner carries: it lives for minutes, opens one door, and `sign_in` with
-        `once` takes it a single time."""
+        """The ticket of the owner's sign-in link: valid for minutes, for one adapter, and `sign_in` with `once`
+        accepts it a single time."""
         grant = Grant(
             name=f"{door} link",
             subject=_OWNER.subject,
@@ -129,8 +129,8 @@ class Identity:
     def sign_in(
         self, principal: Principal, *, door: str, ttl: timedelta, once: str | None = None
     ) -> MintedKey | None:
-        """A key for one session at one door, with no more rights than whoever signs in has, and no longer life. With
-        `once`, None for everybody but the first who comes with that word."""
+        """A key for one session at one adapter, with at most the rights and lifetime of the caller. With `once`, None
+        for all but the first call with that nonce."""
         now = self._clock()
         if principal.expires is not None:
             ttl = min(ttl, timedelta(microseconds=principal.expires - now))
@@ -149,19 +149,17 @@ class Identity:
         return minted if self._credentials.add(minted.key, once=once) else None
 
     def owner_key(self) -> MintedKey | None:
-        """The key of the installation's owner, for the first caller in the life of the data directory, in whichever
-        process; None for everybody after."""
+        """The owner key, for the first caller in the life of the data directory, in any process; None for later ones."""
         minted = mint(_OWNER, now=self._clock())
         return minted if self._credentials.add(minted.key, once=_OWNER_ONCE) else None
 
     def list_keys(self) -> Sequence[KeyRecord]:
-        """Every key there is and was, the oldest first; without sessions, which come and go."""
+        """Every key, including revoked ones, oldest first; without sessions."""
         return [record for record in self._credentials.list_keys() if not record.passing]
 
     def only_admin(self, tenant: str, *, door: str) -> str | None:
-        """The id of the key without which nobody signs in at this door to administer the tenant; None where there are
-        several, or none. It may be revoked all the same: one that is known to a thief must end at once, and who holds the
-        data can always make another."""
+        """The id of the only key that can administer the tenant through this adapter; None if there are several or
+        none. It can still be revoked: a stolen key must end at once, and the owner of the data can create another."""
         now = self._clock()
         living = [
             record.id
@@ -174,19 +172,19 @@ class Identity:
         return living[0] if len(living) == 1 else None
 
     def parent_of(self, key_id: str) -> str | None:
-        """The id of the key that a session was made with and ends with."""
+        """The id of the key a session was created with and ends with."""
         record = self._credentials.key(key_id) if is_key_id(key_id) else None
         return None if record is None else record.parent
 
     def revoke(self, key_id: str) -> KeyRecord:
-        """End a key for good; the next request with it is refused, in every process."""
+        """Revoke a key; every process rejects it from the next request on."""
         revoked = self._credentials.revoke(key_id, self._clock())
         if revoked is None:
             raise KeyUnknown(key_id)
         return revoked
 
     def mint_token(self, claims: Claims, *, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]:
-        """A token signed with the shared secret, and when it ends; `SettingsInvalid` where there is no secret."""
+        """A token signed with the shared secret, and its expiry; `SettingsInvalid` without a secret."""
         return self._tokens.mint(claims, now=self._clock(), ttl_s=ttl_s)
 
     def close(self) -> None:
@@ -205,7 +203,7 @@ def _check_lives(record: KeyRecord, now: Instant) -> None:
 
 
 def _is_text(credential: str) -> bool:
-    """Headers are bytes; half a character is not something the catalog can be asked about."""
+    """Headers are bytes; the catalog cannot be queried with a lone surrogate."""
     try:
         credential.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The keys of an issuer: a JWKS from a file or an address, kept and looked at again now and then."""
+"""The public keys of an issuer: a JWKS from a file or a URL, cached and refreshed."""
 
 import base64
 import threading
@@ -17,11 +17,11 @@ from memplane.errors import SettingsInvalid
 from memplane.models.http import JsonClient, NoResponse, display_address
 
 FRESH = 3_600 * SECOND
-"""How long keys are used without asking again: a key that its issuer withdrew is trusted at most so long."""
+"""How long keys are used before a refresh: a withdrawn key is trusted at most this long."""
 STALE_MAX = 24 * FRESH
-"""How long they are used while the issuer cannot be reached."""
+"""How long cached keys are used while the issuer is unreachable."""
 PAUSE = 60 * SECOND
-"""Between two questions, whatever tokens come in: an id that nobody knows must not make us hammer the issuer."""
+"""Minimum time between two requests: unknown key ids must not make us flood the issuer."""
 FETCH_TIMEOUT_S = 5.0
 
 _BYTES_MAX = 1024 * 1024
@@ -29,7 +29,7 @@ _RSA_BITS_MIN = 2_048
 
 
 class KeySet:
-    """`PublicKeys` of one issuer. Safe to use from many threads; only one of them asks the issuer."""
+    """`PublicKeys` of one issuer. Thread-safe; only one thread asks the issuer."""
 
     def __init__(self, source: str, clock: Clock) -> None:
         self._source = _Source(source)
@@ -55,12 +55,14 @@ class KeySet:
         return fitting[0] if len(fitting) == 1 else None
 
     def _refresh(self, *, wait: bool) -> None:
-        """Ask the issuer, unless that was done a moment ago or someone is at it and there is something to go by."""
+        """Refresh the keys, unless that just happened or another thread is doing it and cached keys exist."""
         if not self._asking.acquire(blocking=wait):
             return
         try:
             now = self._clock()
-            if self._asked is not None and 0 <= now - self._asked < PAUSE:  # less than 0: a clock set back
+            if (
+                self._asked is not None and 0 <= now - self._asked < PAUSE
+            ):  # negative if the clock was set back
                 return
             self._asked = now
             keys = self._source.fetch()
@@ -71,7 +73,7 @@ class KeySet:
 
 
 class _Source:
-    """Where the keys are."""
+    """The source of the keys."""
 
     def __init__(self, source: str) -> None:
         self._client: JsonClient | None = None
@@ -91,7 +93,7 @@ class _Source:
         )
 
     def fetch(self) -> list[tuple[str | None, PublicKey]] | None:
-        """None when it cannot be had, or is no key set."""
+        """None if it cannot be fetched or is not a key set."""
         try:
             raw = self._client.get() if self._client is not None else self._read()
             document = msgspec.json.decode(raw, type=dict[str, Any])
@@ -109,7 +111,7 @@ class _Source:
 
 
 def _imported(given: Any) -> tuple[str | None, PublicKey] | None:
-    """A key that can check RS256 or ES256; a set may hold others, which are passed over."""
+    """A key that can verify RS256 or ES256; others in the set are ignored."""
     if not isinstance(given, dict) or given.get("use") not in {None, "sig"}:
         return None
     kid = given.get("kid")
@@ -134,5 +136,5 @@ def _strong(kid: str | None, given: dict[str, Any]) -> tuple[str | None, PublicK
 
 
 def _public(given: dict[str, Any], *fields: str) -> dict[str, str | list[str]]:
-    """Only the public half, even where somebody put a whole key."""
+    """Only the public half, even if the file holds a private key."""
     return {name: str(given[name]) for name in ("kty", *fields)}

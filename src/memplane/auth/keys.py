@@ -1,9 +1,9 @@
-"""API keys: how they look, how they are made and how a secret is checked.
+"""API keys: format, creation and verification.
 
-A key is `mp_<id>_<secret>`; one bound to an agent is `<agent>:<secret>`, as Clawdapus hands them out. Secrets are drawn
-by the machine, 256 random bits (192 for an agent's 48 hexadecimal digits). Nobody can try that many, so what is stored
-is a fast salted hash: a slow one protects passwords that people choose, and here it would only let a stranger burn
-our time with every wrong guess. The salt keeps equal secrets apart and a table made elsewhere useless.
+A key is `mp_<id>_<secret>`; a key bound to an agent is `<agent>:<secret>`, as Clawdapus issues them. Secrets are
+generated: 256 random bits (192 for an agent's 48 hexadecimal digits). They cannot be guessed, so a fast salted hash
+is stored: a slow hash protects passwords people choose, and here would only let an attacker burn our CPU with wrong
+guesses. The salt separates equal secrets and defeats precomputed tables.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ TTL_MAX = timedelta(days=36_525)
 
 _ALPHABET = string.ascii_letters + string.digits
 _ID_BYTES = 8
-_SECRET_CHARS = 43  # of 62 kinds: 256 bits
+_SECRET_CHARS = 43  # 62 characters: 256 bits
 _AGENT_SECRET_BYTES = 24
 _SALT_BYTES = 16
 _MICROSECOND = timedelta(microseconds=1)
@@ -41,30 +41,30 @@ _DUMMY_DIGEST = secrets.token_bytes(32)
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new key is to open."""
+    """What a new key may access."""
 
     name: str = ""
-    """For people, in lists; else the agent or the subject."""
+    """Shown in lists; defaults to the agent or the subject."""
     agent: str | None = None
-    """Makes it a key of this agent: `agent:secret`, which opens the agent's own space."""
+    """Makes it a key of this agent, `agent:secret`, for the agent's own space."""
     tenant: str = TENANT_DEFAULT
     subject: str | None = None
-    """Whose space a door opens that names none; else the agent, else the only space, else the name."""
+    """The space used by interfaces that name none; defaults to the agent, the only space, or the name."""
     spaces: Collection[str] | None = None
-    """None: every space of the tenant, unless it is an agent's."""
+    """None: every space of the tenant, unless it is an agent's key."""
     doors: Collection[str] | None = None
-    """None: every door."""
+    """None: every adapter."""
     rights: Collection[Right] = (Right.READ, Right.WRITE)
     ttl: timedelta | None = None
-    """None: until it is revoked."""
+    """None: until revoked."""
     parent: str | None = None
-    """The id of the key it is made with, where it is to end with that one."""
+    """The id of the key it was created with and expires with, if any."""
     passing: bool = False
-    """Whether it is a session, or the link to one, rather than a key that somebody keeps."""
+    """Whether it is a session or a sign-in ticket rather than a key."""
 
 
 class MintedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key at the only moment its secret is known."""
+    """A new key, the only time its secret is known."""
 
     key: KeyRecord
     bearer: Secret
@@ -79,7 +79,7 @@ class KeyUnknown(NotFound):
 
 
 def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> MintedKey:
-    """Make a key. `secret` takes over the one of an agent's token that is in use already."""
+    """Create a key. `secret` takes over an agent's existing token."""
     _check(grant)
     if secret is not None:
         drawn = _derived_key(grant, secret)
@@ -116,13 +116,13 @@ def digest(secret: str, salt: bytes) -> bytes:
 
 
 def split_key(credential: str) -> tuple[str, str] | None:
-    """Id and secret of what looks like `mp_<id>_<secret>`."""
+    """The id and secret of a string like `mp_<id>_<secret>`."""
     found = _KEY.fullmatch(credential)
     return None if found is None else (found[1], found[2])
 
 
 def contains_key(text: str) -> bool:
-    """Whether something that looks like a key stands anywhere in it."""
+    """Whether the text contains something that looks like a key."""
     return _KEY.search(text) is not None
 
 
@@ -131,8 +131,8 @@ def is_key_id(text: str) -> bool:
 
 
 def matching(records: Sequence[KeyRecord], secret: str) -> KeyRecord | None:
-    """The record this secret belongs to. Looks at all of them whichever it is, and does the work of one where there is
-    none, so that the time taken does not tell whether a key or an agent exists."""
+    """The record this secret belongs to. Checks all of them, and does the same work if there is none, so the time
+    taken does not reveal whether a key or an agent exists."""
     found = None
     if not records:
         hmac.compare_digest(digest(secret, _DUMMY_SALT), _DUMMY_DIGEST)
@@ -212,7 +212,7 @@ def _derived_key(grant: Grant, secret: Secret) -> str:
 
 
 def _unknown(key_id: str) -> str:
-    """Someone may have given the whole key: that is not repeated."""
+    """The caller may have passed a whole key, so it is not repeated."""
     if is_key_id(key_id):
         return f"no key has the id {key_id}; `memplane key list` shows them"
     return "that is not the id of a key: an id is 16 hexadecimal digits, as `memplane key list` shows them"

@@ -1,4 +1,4 @@
-"""What a tenant may use: a quota of a billing cycle, and a rate. Off unless it is set."""
+"""Quotas per billing cycle and rate limits per minute. Disabled by default."""
 
 import threading
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from memplane.config import Settings
 from memplane.errors import QuotaExceeded, RateLimited, SettingsInvalid
 from memplane.storage.catalog.accounts import Accounts, Quota
 
-# Days, and billing cycles made of them. A day is a number: how many there were since 1970, in UTC.
+# Days and billing cycles. A day is a number: days since 1970, in UTC.
 
 
 _EPOCH = date(1970, 1, 1)
 
 
 class Cycle(msgspec.Struct, frozen=True):
-    """From its first day until the day the next one begins with."""
+    """From its first day to the first day of the next."""
 
     first: int
     next: int
@@ -41,7 +41,7 @@ def to_day(moment: date) -> int:
 
 
 def cycle_of(day: int, cycle_day: int) -> Cycle:
-    """The cycle that a day is in. Every month has a 28th, so `cycle_day` is at most that."""
+    """The cycle a day is in. Every month has a 28th, so `cycle_day` is at most that."""
     today = to_date(day)
     begun = today.replace(day=cycle_day)
     if begun > today:
@@ -55,14 +55,14 @@ _CYCLE_DAY_MAX = 28
 
 
 class QuotaResource(StrEnum):
-    """What is bounded."""
+    """What is limited."""
 
     INGEST = "ingest"
     RECALL = "recall"
 
 
 class QuotaStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a tenant is with its quota."""
+    """A tenant's use of its quota."""
 
     used: int
     limit: int
@@ -70,18 +70,18 @@ class QuotaStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def percent(self) -> int:
-        """Rounded down, so that it says 100 only when nothing is left."""
+        """Rounded down, so 100 means that nothing is left."""
         return 100 * self.used // self.limit if self.limit else 100
 
     @property
     def approaching(self) -> bool:
-        """Near enough to the end that one should be told."""
+        """Close enough to the limit for a warning."""
         return self.percent >= _APPROACHING_PERCENT
 
 
 class QuotaGuard:
-    """Decides whether one more is allowed, and counts it. Exact across processes: with a limit set, every use is counted in
-    the catalog, which takes a transaction and no sync."""
+    """Decides whether one more use is allowed, and counts it. Exact across processes: with a limit set, every use is
+    counted in the catalog, which takes a transaction without a sync."""
 
     def __init__(self, accounts: Accounts, settings: Settings, clock: Clock) -> None:
         _check(settings)
@@ -99,7 +99,7 @@ class QuotaGuard:
 
     @contextmanager
     def using(self, tenant: str, what: QuotaResource) -> Iterator[None]:
-        """Take one for what is done inside. If that fails, the quota gets it back; of the rate it stays used.
+        """Count one use for the block. If the block fails, the quota is refunded; the rate is not.
 
         Raises `RateLimited` or `QuotaExceeded`, and then counts nothing.
         """
@@ -113,7 +113,7 @@ class QuotaGuard:
             raise
 
     def status(self, tenant: str) -> QuotaStatus | None:
-        """None where there is no quota."""
+        """None without a quota."""
         if self.quota is None:
             return None
         cycle = self.cycle()
@@ -122,7 +122,7 @@ class QuotaGuard:
         return QuotaStatus(used=used, limit=self.quota, reset_date=cycle.reset_date)
 
     def cycle(self) -> Cycle:
-        """The billing cycle we are in."""
+        """The current billing cycle."""
         return cycle_of(self._clock() // DAY, self.cycle_day)
 
     def _consume(self, tenant: str, what: QuotaResource, cycle: Cycle) -> None:
@@ -146,7 +146,7 @@ class QuotaGuard:
         return Quota(self.quota, cycle.first)
 
     def _begin(self, tenant: str, cycle: Cycle) -> None:
-        """What was ingested before there was a quota counts too; looked up once for each tenant and cycle."""
+        """Events ingested before the quota was set count too; looked up once per tenant and cycle."""
         if (tenant, cycle.first) in self._begun:
             return
         with self._beginning:

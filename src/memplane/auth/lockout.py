@@ -1,13 +1,12 @@
-"""Lock-out on guessing.
+"""Lockout after repeated failed logins.
 
-Wrong credentials are counted by place: the address they came from, and what they were aimed at. A guess at a key that
-exists counts against that key from that address; a token against tokens; anything else against the address alone. So
-somebody who guesses behind a proxy locks out neither the keys nor the tokens of others behind it. A credential that
-was let in before is always looked at, whatever its place: it is no guess. What was refused while a place is
-locked does not count, so a lock ends a minute after the last guess that was looked at, however often one knocks.
+Wrong credentials are counted by place: the client address, and the target. A guess at an existing key counts against
+that key from that address; a token against tokens; anything else against the address alone. So an attacker behind a
+proxy locks out neither the keys nor the tokens of others behind it. A credential that was accepted before is always
+checked: it is not a guess. Attempts during a lockout do not count, so it ends a minute after the last checked guess.
 
-Each process counts for itself and tells the others when it locks a place, with one write. Several processes thus
-allow a few more guesses, and no guess costs a write. Places are bounded in number; the one seen longest ago goes.
+Each process counts by itself and publishes a lockout to the others with one write. Several processes thus allow a few
+more guesses, and no guess costs a write. The number of places is bounded; the least recently seen is dropped.
 """
 
 import hashlib
@@ -29,7 +28,7 @@ _IPV6_NETWORK_BITS = 64
 
 
 class LoginThrottle:
-    """Counts wrong credentials and remembers right ones. Safe to use from many threads."""
+    """Counts wrong credentials and remembers accepted ones. Thread-safe."""
 
     def __init__(self, credentials: CredentialStore, clock: Clock) -> None:
         self._credentials = credentials
@@ -40,13 +39,13 @@ class LoginThrottle:
         self._lock = threading.Lock()
 
     def check(self, peer: str, aim: str = "") -> None:
-        """Raise `LockedOut` while this place is locked, by this process or another."""
+        """Raise `LockedOut` while this place is locked, by any process."""
         place, now = _source(peer, aim), self._clock()
         with self._lock:
             until = self._locked_here(place, now)
         if until is None:
             until = self._credentials.locked_until(place)
-        # A clock that was set back must not make a minute an hour.
+        # A clock that was set back must not turn a minute into an hour.
         if until is not None and now < until <= now + WINDOW:
             raise LockedOut(-(-(until - now) // SECOND))
 
@@ -64,7 +63,7 @@ class LoginThrottle:
             self._credentials.lock(place, until, now=now)
 
     def is_known(self, credential: str) -> bool:
-        """Whether this process has let it in before."""
+        """Whether this process has accepted it before."""
         mark = self._mark(credential)
         with self._lock:
             return mark in self._known
@@ -78,20 +77,20 @@ class LoginThrottle:
                 self._known.popitem(last=False)
 
     def forget(self, credential: str) -> None:
-        """It was let in before and no longer is: from now on it is a guess like any other."""
+        """An accepted credential became invalid: from now on it counts as a guess."""
         mark = self._mark(credential)
         with self._lock:
             self._known.pop(mark, None)
 
     def _locked_here(self, place: bytes, now: Instant) -> Instant | None:
-        """Until the oldest of too many guesses is a window ago."""
+        """Until the oldest of too many guesses is out of the window."""
         missed = self._missed.get(place)
         if missed is None or len(missed) < GUESSES_MAX or missed[0] + WINDOW <= now:
             return None
         return missed[0] + WINDOW
 
     def _mark(self, credential: str) -> bytes:
-        """Not the credential itself: memory may end up in a core dump."""
+        """A digest rather than the credential: memory may end up in a core dump."""
         return hashlib.blake2b(
             credential.encode("utf-8", "surrogatepass"), digest_size=16, key=self._salt
         ).digest()
@@ -104,7 +103,7 @@ def _source(peer: str, aim: str) -> bytes:
 
 
 def network_of(peer: str) -> str:
-    """The address, or for IPv6 the network: one machine has more addresses there than anyone can count."""
+    """The address, or for IPv6 the network, because one machine has countless addresses there."""
     try:
         address = ipaddress.ip_address(peer.partition("%")[0])
     except ValueError:

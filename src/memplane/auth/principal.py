@@ -1,4 +1,4 @@
-"""A caller whose credential was checked: what every door decides by, and the only thing it decides by."""
+"""An authenticated caller: the only thing an adapter bases access decisions on."""
 
 from enum import StrEnum
 from typing import Protocol
@@ -12,7 +12,7 @@ from memplane.errors import Category, MemplaneError
 
 
 class Secret:
-    """Text that must not reach a log, a traceback or a `repr`. Whoever needs it says so: `reveal()`."""
+    """Text that must not reach a log, a traceback or a `repr`; read it with `reveal()`."""
 
     __slots__ = ("_text",)
 
@@ -34,28 +34,28 @@ class Secret:
 ADAPTERS = frozenset({"plane", "facts", "mcp", "ipc", "tool", "v6", "proxy", "console", "system"})
 """Every name a credential may be limited to."""
 CREDENTIAL_CHARS_MAX = 16_384
-"""A longer one is no credential, and nobody computes with it."""
+"""A longer string is not a credential and is not hashed."""
 
 
 class Right(StrEnum):
-    """What a credential may do. Each stands for itself: who may write need not be able to read."""
+    """What a credential may do. Rights are independent: write does not imply read."""
 
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
-    """Keys, spaces and callers of the tenant; implies the other two."""
+    """Manage keys, spaces and callers of the tenant; implies the other two."""
 
 
 class Unauthenticated(MemplaneError):
-    """No credential, or one that is not valid. The message says which part was wrong only to one who proved to hold the
-    secret, such as the owner of a token that has expired."""
+    """No credential, or an invalid one. The message gives the reason only to a caller who proved to hold the secret,
+    such as the owner of an expired token."""
 
     code = "unauthenticated"
     category = Category.UNAUTHENTICATED
 
 
 class LockedOut(Unauthenticated):
-    """Too many wrong credentials from one place; it has to wait."""
+    """Too many wrong credentials from one place; it must wait."""
 
     code = "locked_out"
     category = Category.LIMITED
@@ -67,37 +67,38 @@ class LockedOut(Unauthenticated):
 
 
 class Forbidden(MemplaneError):
-    """The credential is valid, and does not reach what was asked for."""
+    """The credential is valid but does not give access to this."""
 
     code = "forbidden"
     category = Category.FORBIDDEN
 
 
 class KeySetUnavailable(MemplaneError):
-    """The keys of the issuer of tokens cannot be had just now, so its tokens cannot be checked."""
+    """The issuer's keys are unavailable, so its tokens cannot be verified."""
 
     code = "key_set_unavailable"
     category = Category.UNAVAILABLE
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who knocks: of which tenant, under which name, and what they may open."""
+    """The caller: its tenant, name and what it may access."""
 
     tenant: str
     subject: str
-    """Whose space a door opens that names none: the `sub` of a token, the agent of `agent:secret`, the name of a key."""
+    """The owner used by interfaces that name none: the `sub` of a token, the agent of `agent:secret`, or the name of
+    a key."""
     spaces: frozenset[str] | None = None
     """None: every space of the tenant."""
     doors: frozenset[str] | None = None
-    """None: every door."""
+    """None: every adapter."""
     rights: frozenset[Right] = frozenset()
     credential: str = ""
-    """Which credential it was, for logs: the id of a key, or `jwt`. Never a secret."""
+    """The credential, for logs: the id of a key, or `jwt`. Never a secret."""
     expires: Instant | None = None
-    """When the credential ends; whoever keeps a connection open looks at it."""
+    """When the credential expires; long connections check it."""
 
     def check(self, right: Right, *, door: str, space: str | None = None) -> None:
-        """Raise `Forbidden` unless this may be done through that door in that space."""
+        """Raise `Forbidden` unless this is allowed through that adapter in that space."""
         if self.doors is not None and door not in self.doors:
             raise Forbidden(f"this credential does not open the {door} door")
         if right not in self.rights and Right.ADMIN not in self.rights:
@@ -106,7 +107,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
             raise Forbidden("this credential does not open that space")
 
     def allows(self, right: Right, *, door: str, space: str) -> bool:
-        """Whether `check` would let it pass."""
+        """Whether `check` would pass."""
         try:
             self.check(right, door=door, space=space)
         except Forbidden:
@@ -118,8 +119,8 @@ class Authenticator(Protocol):
     """Turns a credential into a principal."""
 
     def authenticate(self, credential: str, *, peer: str) -> Principal:
-        """`credential` is what follows `Bearer ` or stands in `x-api-key`; `peer` is the address it came from.
+        """`credential` is what follows `Bearer ` or is in `x-api-key`; `peer` is the client address.
 
-        Raises `Unauthenticated`, or `LockedOut` when the peer guessed too often. Takes as long for a wrong credential
-        as for a right one, and looks at revocations of other processes.
+        Raises `Unauthenticated`, or `LockedOut` if the peer guessed too often. Takes the same time for a wrong
+        credential as for a right one, and honours revocations by other processes.
         """

@@ -1,18 +1,18 @@
-"""JSON Web Tokens: made with the shared secret, and read with that or with the keys of an issuer.
+"""JSON Web Tokens: signed with the shared secret, and verified with it or with an issuer's keys.
 
-Which algorithm a token may use follows from what checks it, never from the token: the shared secret checks HS256, HS384
-and HS512, a public key RS256 or ES256 by its own type. So neither `none` nor a public key used as a secret gets in.
+The allowed algorithms follow from the key, never from the token: the shared secret verifies HS256, HS384 and HS512, a
+public key RS256 or ES256 by its type. So neither `none` nor a public key used as a secret is accepted.
 
-| claim | becomes |
+| claim | meaning |
 |---|---|
-| `sub` | the subject, and the one space it opens; `unknown` where it is missing or empty |
-| `scopes` (a list) or `scope` (words) | `admin`: every right, every space. `memory:read`, `memory:write`: only those rights. Anything else, or nothing: reading and writing |
-| `tenant` | the tenant, else `default` |
-| `spaces` (a list) | the spaces it opens instead of its own |
-| `doors` (a list) | the doors it opens, else all |
+| `sub` | the subject, and the one space it may access; `unknown` if missing or empty |
+| `scopes` (a list) or `scope` (words) | `admin`: every right, every space. `memory:read`, `memory:write`: only those rights. Anything else, or nothing: read and write |
+| `tenant` | the tenant; default `default` |
+| `spaces` (a list) | the spaces it may access instead of its own |
+| `doors` (a list) | the adapters it may use; default all |
 | `exp` | required |
-| `nbf` | honoured where it is there |
-| `iss`, `aud` | as the settings say |
+| `nbf` | honoured if present |
+| `iss`, `aud` | as set |
 """
 
 import base64
@@ -61,13 +61,13 @@ class PublicKeys(Protocol):
 
 
 class _Registry(JWSRegistry):
-    """Headers may be larger than joserfc allows and hold what it does not know; `crit` is refused before."""
+    """Headers may be larger than joserfc allows and have members it does not know; `crit` is rejected before."""
 
     max_header_length = 1_024
 
 
 class Tokens:
-    """Reads tokens, and makes them where there is a secret."""
+    """Reads tokens, and signs them if there is a secret."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Tokens:
         self._public_expected = public_expected or TokenRequirements()
 
     def mint(self, claims: Claims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]:
-        """A signed token and when it ends. It holds a little earlier than now, for clocks that are behind."""
+        """A signed token and its expiry. It is valid from slightly before now, for clocks that are behind."""
         if self._key is None:
             raise SettingsInvalid(NOT_SET)
         if not 1 <= ttl_s <= TTL_MAX_S:
@@ -107,8 +107,8 @@ class Tokens:
         return Secret(token), (issued + ttl_s) * SECOND
 
     def read(self, token: str, *, now: Instant) -> Principal | None:
-        """Whose token it is; None when nobody we trust signed it. Raises `Unauthenticated` with the reason for one that
-        is signed and not valid: that is no guess."""
+        """The owner of the token; None if no trusted party signed it. Raises `Unauthenticated` with the reason for a
+        signed but invalid token, which is not a guess."""
         header = _header(token)
         if header is None:
             return None
@@ -151,7 +151,7 @@ def principal_of(claims: Claims) -> Principal:
 
 
 def _check(claims: Claims, expected: TokenRequirements, now: Instant) -> None:
-    """No leeway, as the contract has it."""
+    """No leeway, as the contract requires."""
     if claims.exp is None:
         raise Unauthenticated("this token never expires, so it is not taken: `exp` is missing")
     if _instant(claims.exp) <= now:
@@ -169,7 +169,7 @@ def _audiences(audience: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def _instant(seconds: float) -> Instant:
-    """Within what a calendar can hold: a token may name any number."""
+    """Clamped to the calendar's range: a token may contain any number."""
     return int(max(0.0, min(seconds, _YEAR_9999)) * SECOND)
 
 
@@ -180,12 +180,12 @@ def _header(token: str) -> _Header | None:
         header = msgspec.json.decode(raw, type=_Header)
     except (binascii.Error, ValueError, msgspec.MsgspecError, RecursionError):
         return None
-    # We know no critical extension, and a token's payload is always encoded.
+    # No critical extension is supported, and a token's payload is always encoded.
     return header if header.crit is None and header.b64 is None else None
 
 
 def _verified(token: str, key: OctKey | PublicKey, algorithm: str) -> bytes | None:
-    """The payload, if the signature is good."""
+    """The payload, if the signature is valid."""
     registry = _Registry(algorithms=[algorithm], strict_check_header=False)
     try:
         return deserialize_compact(token, key, registry=registry).payload

@@ -1,4 +1,4 @@
-"""What tenants used, told in the shapes that clients of usage know."""
+"""Usage per tenant: counted, and reported in the format of usage clients."""
 
 import logging
 import threading
@@ -13,14 +13,12 @@ from memplane.clock import DAY, SECOND, Clock
 from memplane.errors import InvalidRequest, StorageError
 from memplane.storage.catalog.accounts import Account, Accounts, UsageCounts
 
-# Counting what tenants do, at next to no cost for those who wait for an answer.
-#
-# Counts are collected in memory and written every few seconds, when usage is read, and in the end. A process that is
-# killed loses what it counted since it last wrote, and nothing else.
+# Counting costs requests almost nothing. Counts are collected in memory and written every few seconds, when usage is
+# read, and on shutdown. A killed process loses the counts since its last write.
 
 
 RETENTION_DAYS = 400
-"""How long usage is on record: a year, and the month one compares it with."""
+"""How long usage is kept: a year, and the month it is compared with."""
 
 _WRITE_EVERY_S = 5.0
 _TOKENS_PER_UNIT = 1_000
@@ -29,7 +27,7 @@ _log = logging.getLogger("memplane.usage")
 
 
 class Meter:
-    """Safe to use from many threads. The thread that writes begins with the first count."""
+    """Thread-safe. The writing thread starts with the first count."""
 
     def __init__(self, accounts: Accounts, clock: Clock, *, write_every_s: float = _WRITE_EVERY_S) -> None:
         self._accounts = accounts
@@ -53,8 +51,8 @@ class Meter:
         ingest_events: int = 0,
         tokens: int = 0,
     ) -> None:
-        """One request. `endpoint` is a template, never a path: what stands in a path is somebody's. A work unit is a request
-        that succeeded, and one more for every thousand tokens of it."""
+        """Count one request. `endpoint` is a template, never a path, because paths contain user data. A work unit is
+        a successful request, plus one per thousand tokens."""
         account = Account(tenant, self._clock() // DAY, endpoint)
         with self._counting:
             tally = self._counted.get(account)
@@ -73,7 +71,7 @@ class Meter:
             tally.tokens += tokens
 
     def write(self) -> None:
-        """Write what was counted. What cannot be written now is kept for the next time."""
+        """Write the counts. What cannot be written is kept for the next time."""
         with self._writing:
             with self._counting:
                 counted, self._counted = self._counted, {}
@@ -86,7 +84,7 @@ class Meter:
                 raise
 
     def close(self) -> None:
-        """Write the rest and stop; whether that succeeds, nobody is there to hear."""
+        """Write the rest and stop, ignoring failures."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join()
@@ -103,7 +101,7 @@ class Meter:
             try:
                 self.write()
             except StorageError:
-                pass  # it is kept for the next time
+                pass  # kept for the next time
             except Exception:  # noqa: BLE001 - a thread's edge: nothing would be written until somebody asks
                 _log.exception("usage cannot be written")
 
@@ -116,14 +114,14 @@ class Meter:
 K = TypeVar("K", bound=Hashable)
 
 Period = Literal["7d", "30d", "month", "today"]
-"""The last days with today, the month of the calendar so far, or today; in UTC."""
+"""The last days including today, the current calendar month, or today; in UTC."""
 
 _SORTS = {"ingest": "ingest", "retain": "ingest", "recall": "recall", "forget": "forget"}
-"""By how an endpoint ends."""
+"""By endpoint suffix."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a range of days, at all endpoints."""
+    """For a range of days, over all endpoints."""
 
     requests: int
     ingest_requests: int
@@ -138,7 +136,7 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DayUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one day, at all endpoints."""
+    """For one day, over all endpoints."""
 
     date: str
     requests: int
@@ -149,7 +147,7 @@ class DayUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tenant used in a range of days; a day without use stands there too."""
+    """A tenant's usage over a range of days, including days without use."""
 
     range: str
     start_date: str
@@ -159,18 +157,18 @@ class UsageSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndpointUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one endpoint: its method and its template."""
+    """For one endpoint: its method and template."""
 
     endpoint: str
     requests: int
     errors: int
     error_rate: float
-    """Of 1."""
+    """A share, 0 to 1."""
     avg_latency_ms: float
 
 
 class UsageBreakdown(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tenant used in a range of days, by endpoint; the busiest first."""
+    """A tenant's usage over a range of days by endpoint, busiest first."""
 
     range: str
     start_date: str
@@ -179,7 +177,7 @@ class UsageBreakdown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """What was used of something in the billing cycle; None is no limit."""
+    """Usage in the billing cycle; a limit of None means no limit."""
 
     used: int
     limit: int | None = None
@@ -188,7 +186,7 @@ class UsageLimit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a tenant stands in its billing cycle."""
+    """A tenant's position in its billing cycle."""
 
     plan: str
     billing_cycle_day: int
@@ -198,7 +196,7 @@ class UsageLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageReports:
-    """Reads what the meters of all processes wrote. This process writes first; the others do within seconds."""
+    """Reads what all processes wrote. This process writes its counts first; the others do within seconds."""
 
     def __init__(self, accounts: Accounts, meter: Meter, allowance: QuotaGuard, clock: Clock) -> None:
         self._accounts = accounts

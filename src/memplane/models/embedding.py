@@ -1,4 +1,4 @@
-"""What turns text into vectors, as the rest of Memplane sees it."""
+"""The embedding interface."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
@@ -11,58 +11,58 @@ from memplane.errors import Category, MemplaneError
 Vector = NDArray[np.float32]
 """One text: `dimension` numbers, length one."""
 Vectors = NDArray[np.float32]
-"""One row a text."""
+"""One row per text."""
 
 
 class EmbeddingFailed(MemplaneError):
-    """The embedding model could not do its work; what was stored is found by its words meanwhile."""
+    """The embedding model failed; stored text stays searchable by keyword."""
 
     code: ClassVar[str] = "embedding_failed"
     category = Category.UPSTREAM
 
 
 class EmbeddingUnavailable(EmbeddingFailed):
-    """The embedding model cannot be reached just now; the same call may succeed later."""
+    """The embedding model is unreachable; the same call may succeed later."""
 
     code = "embedding_unavailable"
     category = Category.UNAVAILABLE
 
 
 class EmbeddingUnusable(EmbeddingFailed):
-    """The embedding model cannot take this text; another one it may."""
+    """The embedding model rejects this text; others may work."""
 
     code = "embedding_unusable"
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose dot product says how alike they are.
+    """Turns texts into vectors whose dot product is their similarity.
 
-    Calls may come from many threads at once. The same text gives the same vector, whatever stands beside it, up to
-    the rounding of the model. Vectors of different `model_id`s must never be compared.
+    Called from many threads at once. The same text gives the same vector, independent of its batch, up to rounding.
+    Vectors of different `model_id`s must never be compared.
     """
 
     @property
     def model_id(self) -> str:
-        """Names the model and everything else that shapes its vectors; stored beside them."""
+        """Identifies the model and everything else that shapes its vectors; stored with them."""
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """The length of a vector."""
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
-        """One row of length one for each text, in order; any string is legal, the empty one too.
+        """One unit vector per text, in order; any string is valid, including the empty one.
 
-        Raises `EmbeddingUnusable` where one of the texts is the trouble, `EmbeddingUnavailable` where the same call may
-        succeed later, and `EmbeddingFailed` where no call will: a wrong key, name or dimension. Then nothing of the
-        batch is returned.
+        Raises `EmbeddingUnusable` if one of the texts is the problem, `EmbeddingUnavailable` if the same call may
+        succeed later, and `EmbeddingFailed` if no call will: a wrong key, name or dimension. In each case nothing of
+        the batch is returned.
         """
 
     def embed_query(self, text: str) -> Vector:
-        """The vector of a question, which some models see differently from what answers it."""
+        """The vector of a query, which some models embed differently from its answers."""
 
 
 def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
-    """Vectors as an embedder must give them: a user's own may not. Raises `EmbeddingFailed`."""
+    """Validate an embedder's output. Raises `EmbeddingFailed`."""
     if vectors.shape != (count, dimension):
         raise EmbeddingFailed(
             f"the embedding model gave vectors of the shape {vectors.shape}, not {(count, dimension)}"
@@ -73,6 +73,6 @@ def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:
 
 
 def normalised(vectors: NDArray[np.floating]) -> Vectors:
-    """Rows of length one; a row of zeros stays what it is."""
+    """Rows of unit length; a zero row stays zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return (vectors / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)

@@ -24,25 +24,25 @@ from memplane.models.http import JsonClient, NoResponse, display_address, well_f
 _ANSWER_BYTES_MAX = 256 * 1024 * 1024
 
 _ABOUT_THE_TEXTS = frozenset({400, 413, 422})
-"""Too long, or not liked: the endpoint may take other texts."""
+"""Too long or rejected: the endpoint may accept other texts."""
 
 
 class EmbeddingEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to ask, and for what. The key shows in no log, error or representation."""
+    """The endpoint and model. The key appears in no log, error or repr."""
 
     model: str
     dimension: int
     url: str = "https://api.openai.com/v1"
     key: str | None = None
     send_dimension: bool = False
-    """Ask for `dimension` numbers; only for models that can be shortened."""
+    """Request `dimension` numbers; only for models that support shortening."""
     query_prefix: str = ""
     text_prefix: str = ""
     timeout_s: float = 30.0
     attempts_max: int = 4
     batch_texts_max: int = 128
     text_chars_max: int = 24_000
-    """Longer text is cut, since an endpoint refuses what does not fit its model."""
+    """Longer text is cut, since an endpoint rejects what exceeds its model's limit."""
 
     def __repr__(self) -> str:
         return (
@@ -144,5 +144,5 @@ def _numbers(embedding: list[float] | str) -> NDArray[np.float32]:
 
 
 def _sendable(text: str, chars_max: int) -> str:
-    """Endpoints refuse empty input and halves of surrogate pairs."""
+    """Endpoints reject empty input and lone surrogates."""
     return well_formed(text[:chars_max]) or " "

@@ -1,4 +1,4 @@
-"""Lines from one endpoint, a page at a time. What came whole before an endpoint hung up is kept."""
+"""HTTP clients for one endpoint: JSON with retries, and lines page by page."""
 
 import email.utils
 import http.client
@@ -17,7 +17,7 @@ import msgspec
 
 from memplane.errors import SettingsInvalid
 
-# JSON over HTTP to one endpoint: patient with what may pass, deaf to redirects, silent about the key.
+# JSON: retries temporary failures, follows no redirect, and never shows the key.
 
 
 _WAIT_FIRST_S = 0.5
@@ -26,7 +26,7 @@ _RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class NoResponse(Exception):
-    """No answer came that can be used. The text never quotes the endpoint, which may repeat the key."""
+    """No usable answer. The message never quotes the endpoint, which may repeat the key."""
 
     def __init__(
         self, message: str, *, retryable: bool, status: int | None = None, wait_s: float | None = None
@@ -34,13 +34,13 @@ class NoResponse(Exception):
         super().__init__(message)
         self.retryable = retryable
         self.status = status
-        """What the endpoint answered; None when it did not get that far."""
+        """The status; None if there was no response."""
         self.wait_s = wait_s
-        """How long it asked to be left alone."""
+        """The requested delay before a retry."""
 
 
 class JsonClient:
-    """Posts to one endpoint, or gets from it. Each call opens its own connection, so threads share nothing."""
+    """POST to or GET from one endpoint. Each call opens its own connection, so threads share nothing."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class JsonClient:
         answer_bytes_max: int,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`timeout_s` is for connecting, for sending, and for all of the answer, each."""
+        """`timeout_s` applies to connecting, to sending and to receiving the whole answer, each."""
         check_endpoint(url, headers, timeout_s, attempts_max)
         self.place = display_address(url)
         self._url = url.rstrip("/")
@@ -64,18 +64,18 @@ class JsonClient:
         self._opener = opener()
 
     def post(self, path: str, body: Mapping[str, Any]) -> bytes:
-        """The body of a good answer; raises `NoResponse` after the last attempt."""
+        """The body of a successful answer; raises `NoResponse` after the last attempt."""
         return self.exchange(path, body)[0]
 
     def exchange(self, path: str, body: Mapping[str, Any]) -> tuple[bytes, Mapping[str, str]]:
-        """As `post`, with the headers of the answer, whose names may be written in any case."""
+        """Like `post`, with the response headers, case-insensitive."""
         request = urllib.request.Request(  # noqa: S310  # the constructor checked the scheme
             f"{self._url}{path}", msgspec.json.encode(body), self._headers, method="POST"
         )
         return self._insist(request)
 
     def get(self) -> bytes:
-        """What is at the endpoint itself; raises as `post` does."""
+        """GET the endpoint; raises like `post`."""
         request = urllib.request.Request(self._url, headers=self._headers)  # noqa: S310  # as above
         return self._insist(request)[0]
 
@@ -109,8 +109,7 @@ class JsonClient:
 
 @contextmanager
 def reaching(place: str) -> Iterator[None]:
-    """The one place where what goes wrong on the way to an endpoint becomes `NoResponse`. Causes are left out: they may
-    hold the address with a key in it."""
+    """Translate transport errors into `NoResponse`. Causes are dropped: they may contain the URL with a key."""
     try:
         yield
     except urllib.error.HTTPError as exc:
@@ -125,12 +124,12 @@ def reaching(place: str) -> Iterator[None]:
 
 
 def opener() -> urllib.request.OpenerDirector:
-    """Follows no redirect; its timeout is for all of an answer, not for each byte of it."""
+    """Follows no redirect; the timeout covers the whole answer, not each byte."""
     return urllib.request.build_opener(_NoRedirect, _Plain, _Secure)
 
 
 def display_address(url: str) -> str:
-    """The address without what may be secret in it: user, password, query."""
+    """The URL without user, password and query."""
     parts = urllib.parse.urlsplit(url)
     host = parts.hostname or ""
     return urllib.parse.urlunsplit(
@@ -139,19 +138,19 @@ def display_address(url: str) -> str:
 
 
 def well_formed(text: str) -> str:
-    """Half of a surrogate pair is legal in a Python string and nowhere else; as long as it was."""
+    """Replace lone surrogates, which are valid in a Python string and nowhere else; the length stays."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the key to somewhere nobody named."""
+    """A redirect would send the key to an unknown host."""
 
     def redirect_request(self, *_args: object, **_rest: object) -> None:
         return None
 
 
 class _Timed(io.RawIOBase):
-    """A socket's timeout starts anew with every byte, so a slow drip never ends; this one does not."""
+    """A socket timeout restarts with every byte, so a slow stream never ends; this deadline does not."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
         self._raw = raw
@@ -207,13 +206,13 @@ def check_endpoint(url: str, headers: Mapping[str, str], timeout_s: float, attem
         raise SettingsInvalid("the address of an endpoint begins with http:// or https:// and names a host")
     if attempts_max < 1 or timeout_s <= 0:
         raise SettingsInvalid("an endpoint needs at least one attempt and a timeout above 0")
-    # The standard library would refuse it too, with the key in the message.
+    # The standard library would reject it too, with the key in the message.
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise SettingsInvalid("the key of an endpoint holds a character that cannot be sent")
 
 
 def retry_delays() -> Iterator[float]:
-    """Twice as long each time, with some luck in it so that many clients do not come back at once."""
+    """Exponential back-off with jitter."""
     wait = _WAIT_FIRST_S
     while True:
         yield wait * random.uniform(0.5, 1.0)  # noqa: S311  # nothing secret
@@ -221,7 +220,7 @@ def retry_delays() -> Iterator[float]:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Seconds, from a number or a date; None when the endpoint does not say."""
+    """Seconds, from a number or a date; None if absent."""
     if not value:
         return None
     try:
@@ -238,18 +237,18 @@ _SKIP_BYTES = 64 * 1024
 
 
 class LinesResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer."""
+    """One page."""
 
     lines: list[bytes]
-    """Without their newlines; empty ones and those that are too long are left out."""
+    """Lines without their newlines; empty and overlong ones are dropped."""
     count: int
-    """How many there were, whatever was left out."""
+    """The number of lines, including dropped ones."""
     broken: NoResponse | None = None
-    """Why there may have been more; a last line that was cut off is not among them."""
+    """Why there may be more lines; a truncated last line is not included."""
 
 
 class LinesClient:
-    """Gets pages of one endpoint. Each call opens its own connection."""
+    """Fetches pages from one endpoint. Each call opens its own connection."""
 
     def __init__(
         self,
@@ -260,7 +259,7 @@ class LinesClient:
         line_bytes_max: int,
         lines_max: int,
     ) -> None:
-        """`timeout_s` is for connecting and for all of the answer, each."""
+        """`timeout_s` applies to connecting and to receiving the whole answer, each."""
         check_endpoint(url, headers, timeout_s, 1)
         self.place = display_address(url)
         self._url = url.rstrip("/")
@@ -271,7 +270,7 @@ class LinesClient:
         self._opener = opener()
 
     def get(self, path: str) -> LinesResponse:
-        """Raises `NoResponse` where not even a page began."""
+        """Raises `NoResponse` if no page began."""
         request = urllib.request.Request(f"{self._url}{path}", headers=self._headers)  # noqa: S310  # checked
         with reaching(self.place):
             answer = self._opener.open(request, timeout=self._timeout_s)

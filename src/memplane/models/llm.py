@@ -1,4 +1,4 @@
-"""What answers a prompt, as the rest of Memplane sees it."""
+"""The LLM interface."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -9,32 +9,32 @@ import msgspec
 from memplane.errors import Category, MemplaneError
 
 Schema = Mapping[str, Any]
-"""A JSON schema in which every object names all of its fields as required and allows no others."""
+"""A JSON schema in which every object requires all of its fields and allows no others."""
 
 
 class LLMFailed(MemplaneError):
-    """The language model will not serve us: its key, name or address is wrong. Another request would fail too."""
+    """The LLM rejects us: its key, name or address is wrong. Another request would fail too."""
 
     code: ClassVar[str] = "llm_failed"
     category = Category.UPSTREAM
 
 
 class LLMUnavailable(LLMFailed):
-    """The language model cannot be reached just now; the same call may succeed later."""
+    """The LLM is unreachable; the same call may succeed later."""
 
     code = "llm_unavailable"
     category = Category.UNAVAILABLE
 
 
 class LLMUnusable(LLMFailed):
-    """The language model refused this request, or its answer cannot be read; another request may fare better."""
+    """The LLM refused this request, or its answer is unreadable; another request may succeed."""
 
     code = "llm_unusable"
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
-        """What the endpoint answered instead; None when the answer itself was the trouble."""
+        """The endpoint's status; None if the answer itself is the problem."""
 
 
 class StopReason(StrEnum):
@@ -42,29 +42,29 @@ class StopReason(StrEnum):
 
     DONE = "done"
     CUT = "cut"
-    """It reached the limit of tokens."""
+    """The token limit was reached."""
     REFUSED = "refused"
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An answer and what it cost."""
+    """An answer and its token counts."""
 
     text: str
-    """JSON that should fit the schema. Whoever asked checks it: models err, and some endpoints ignore a schema."""
+    """JSON that should match the schema. The caller validates it: models err, and some endpoints ignore a schema."""
     stop: StopReason = StopReason.DONE
     input_tokens: int = 0
     output_tokens: int = 0
 
 
 class LLM(Protocol):
-    """Answers one prompt at a time. Calls may come from many threads at once."""
+    """Answers one prompt at a time. Called from many threads at once."""
 
     @property
     def model_id(self) -> str:
-        """Names the model; stored beside what it said."""
+        """Identifies the model; stored with its answers."""
 
     def complete(self, system: str, user: str, schema: Schema, tokens_max: int) -> Completion:
-        """Raises `LLMUnavailable`, `LLMUnusable` or, where nothing else can help, `LLMFailed`.
+        """Raises `LLMUnavailable`, `LLMUnusable` or, if nothing else can help, `LLMFailed`.
 
-        A refusal and an answer that was cut short are not errors, since they cost tokens as well.
+        A refusal and a truncated answer are not errors, since they cost tokens as well.
         """

@@ -35,7 +35,7 @@ class _Answer(msgspec.Struct):
 
 
 class AnthropicMessages:
-    """`LLM` over messages. A tool that must be called is how this wire asks for a schema."""
+    """`LLM` over messages. A forced tool call requests the schema."""
 
     def __init__(self, endpoint: LLMEndpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._endpoint = endpoint
@@ -67,7 +67,7 @@ class AnthropicMessages:
 
 
 def _words(blocks: list[_Block]) -> str:
-    """What the tool was called with; some endpoints know no tools and answer in text."""
+    """The tool's arguments; some endpoints do not support tools and answer in text."""
     for block in blocks:
         if block.type == "tool_use":
             try:

@@ -1,4 +1,4 @@
-"""What both wire formats of language models share: where to ask, what to make of a bad answer."""
+"""What both LLM wire formats share: the endpoint, and error handling."""
 
 import json
 import time
@@ -12,17 +12,17 @@ from memplane.models.llm import LLMFailed, LLMUnavailable, LLMUnusable
 
 _ANSWER_BYTES_MAX = 8 * 1024 * 1024
 _ABOUT_THE_REQUEST = frozenset({400, 413, 422})
-"""Too long, or not liked: the endpoint may take another request."""
+"""Too long or rejected: the endpoint may accept another request."""
 
 T = TypeVar("T")
 
 
 class LLMEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to ask, and for what. The key shows in no log, error or representation."""
+    """The endpoint and model. The key appears in no log, error or repr."""
 
     model: str
     url: str = ""
-    """Empty: the provider's own address."""
+    """Empty: the provider's default address."""
     key: str | None = None
     timeout_s: float = 120.0
     attempts_max: int = 4
@@ -34,7 +34,7 @@ class LLMEndpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LLMConnection:
-    """The way to one endpoint, with errors as an `LLM` raises them."""
+    """The connection to one endpoint, with errors as an `LLM` raises them."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class LLMConnection:
         )
 
     def post(self, path: str, body: Mapping[str, Any], shape: type[T]) -> T:
-        """The answer in its shape."""
+        """The decoded answer."""
         try:
             answer = self._client.post(path, body)
         except NoResponse as exc:
@@ -64,13 +64,13 @@ class LLMConnection:
                 raise LLMUnusable(str(exc), status=exc.status) from None
             raise LLMFailed(str(exc)) from None
         try:
-            # msgspec's own parser refuses half of a surrogate pair, which models do write, and all else with it.
+            # msgspec's parser rejects lone surrogates, which models do write.
             return msgspec.convert(json.loads(answer), shape)
         except (ValueError, RecursionError):
             raise LLMUnusable(f"{self._client.place} sent something that is not its answer format") from None
 
 
 def tokens_of(usage: Any, *fields: str) -> int:
-    """What an endpoint says it counted. Not all of them do, and an answer is worth more than its bill."""
+    """The reported token counts. Not all endpoints report them, and the answer matters more."""
     counts = [usage.get(field) for field in fields] if isinstance(usage, dict) else []
     return sum(count for count in counts if type(count) is int and count > 0)

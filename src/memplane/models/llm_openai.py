@@ -16,7 +16,7 @@ _STOPS = {"length": StopReason.CUT, "content_filter": StopReason.REFUSED}
 
 
 class _Form(NamedTuple):
-    """A way to put the same request."""
+    """A variant of the same request."""
 
     response_format: str
     tokens_field: str
@@ -28,8 +28,8 @@ _FORMS = (
     _Form("json_object", "max_tokens"),
     _Form("text", "max_tokens"),
 )
-"""From what asks for most to what everyone understands. OpenAI's newer models refuse `max_tokens`; others know nothing
-else, and a few refuse schemas."""
+"""From the most specific to the most widely understood. OpenAI's newer models reject `max_tokens`; others know
+nothing else, and a few reject schemas."""
 
 
 class _Message(msgspec.Struct):
@@ -48,7 +48,7 @@ class _Answer(msgspec.Struct):
 
 
 class OpenAIChat:
-    """`LLM` over chat completions. Which form the endpoint takes is found out once, with the first requests."""
+    """`LLM` over chat completions. The accepted variant is determined once, with the first requests."""
 
     def __init__(self, endpoint: LLMEndpoint, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._endpoint = endpoint

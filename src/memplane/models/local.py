@@ -1,8 +1,9 @@
-"""Embeddings on this machine: a BERT-like ONNX model, no key, no network.
+"""Local embeddings: a BERT-like ONNX model, without a key or a network.
 
-The default is Snowflake's arctic-embed-s with 8-bit weights, which comes with Memplane. It needs the first token's
-state as the text's vector and a prefix before questions; without either it is worse than no vectors at all. Any
-folder with `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json` can take its place."""
+The default is Snowflake's arctic-embed-s with 8-bit weights, which ships with Memplane. It needs the first token's
+state as the vector and a prefix before queries; without either it is worse than no vectors. Any directory with
+`model.onnx` (or `onnx/model.onnx`) and `tokenizer.json` can replace it.
+"""
 
 import hashlib
 import json
@@ -22,29 +23,29 @@ import numpy as np
 from memplane.errors import SettingsInvalid
 from memplane.models.embedding import Vector, Vectors
 
-# A folder with an embedding model, and how it wants to be used.
+# A directory with an embedding model, and how to use it.
 
 
 class Pooling(StrEnum):
-    """How the states of all tokens become one vector."""
+    """How token states become one vector."""
 
     CLS = "cls"
     MEAN = "mean"
 
 
 class LocalModel(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder with a model, and how it wants to be used."""
+    """A directory with a model, and how to use it."""
 
     folder: Path
     id: str | None = None
-    """None: the folder's name and a digest of what is in it."""
+    """None: the directory's name and a digest of its content."""
     pooling: Pooling = Pooling.CLS
     query_prefix: str = ""
     tokens_max: int = 512
     dimension: int | None = None
-    """None: found out when the model is loaded."""
+    """None: determined when the model is loaded."""
     batch_texts_max: int = 16
-    """How many texts the model sees at once."""
+    """Batch size."""
 
 
 ARCTIC_EMBED_S = LocalModel(
@@ -52,14 +53,14 @@ ARCTIC_EMBED_S = LocalModel(
     id="snowflake-arctic-embed-s-int8",
     query_prefix="Represent this sentence for searching relevant passages: ",
     dimension=384,
-    # Its activations are quantised with one scale per batch, so that a text's vector would depend on its neighbours
-    # (cosine .994 at worst). Alone it is exact and a replay gives the same bytes; batches of 32 are no faster.
+    # Activations are quantised with one scale per batch, so a vector would depend on its neighbours (cosine .994 at
+    # worst). Alone it is exact, and a replay gives the same bytes; batches of 32 are no faster.
     batch_texts_max=1,
 )
 
 
 def model_in(folder: Path) -> LocalModel:
-    """A model of the user's own; what its sentence-transformers files say about it is taken over."""
+    """A user's own model, configured by its sentence-transformers files."""
     pooling = _json(folder / "1_Pooling" / "config.json")
     prompts = _json(folder / "config_sentence_transformers.json").get("prompts") or {}
     lengths = _json(folder / "sentence_bert_config.json")
@@ -105,17 +106,17 @@ __all__ = ["ARCTIC_EMBED_S", "LocalEmbedder", "LocalModel", "Pooling", "model_in
 _THREADS_MAX = 2
 _QUERIES_CACHED = 512
 _NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"
-"""onnxruntime reports to its maker from the moment it is imported, and leaves files in the home directory. Nothing that
-runs here may do that, so it is told not to before it is loaded."""
+"""onnxruntime reports telemetry from the moment it is imported, and leaves files in the home directory. This variable
+disables both before it is loaded."""
 
 
 class _Loaded(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row a text."""
+        """One row per text."""
 
 
 class LocalEmbedder:
-    """`Embedder` over a `LocalModel`. The first use in a process loads the model; making one costs nothing."""
+    """`Embedder` over a `LocalModel`. The model is loaded on first use."""
 
     def __init__(self, model: LocalModel = ARCTIC_EMBED_S, *, threads: int | None = None) -> None:
         self._model = model
@@ -178,8 +179,8 @@ _reading = threading.Lock()
 
 @cache
 def _shipped(threads: int, _process: int) -> _Loaded:
-    """The model that comes with Memplane never changes, so a process reads it once, however many planes it opens. A
-    forked process reads its own: what runs it does not survive a fork."""
+    """The shipped model never changes, so a process loads it once, however many planes it opens. A forked process
+    loads its own: the runtime does not survive a fork."""
     return _read(ARCTIC_EMBED_S, threads)
 
 

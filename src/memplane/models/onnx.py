@@ -1,5 +1,5 @@
-"""A BERT-like ONNX model in memory. Apart from `embedding_local`, because loading what runs it takes longer than most
-commands take that never embed anything."""
+"""A BERT-like ONNX model in memory. Separate from `local`, because onnxruntime takes longer to load than most
+commands."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,16 +15,16 @@ from memplane.models.embedding import EmbeddingUnusable, Vectors, normalised
 from memplane.models.local import LocalModel, Pooling, weights_in
 
 _BATCH_TOKENS_MAX = 4_096
-"""Padding counts. Larger batches are not faster on a CPU and need more memory."""
+"""Includes padding. Larger batches are not faster on a CPU and need more memory."""
 _LONG_TOKENS = 128
-"""Only from so many on is a text embedded sooner by several threads: on less they wait for each other as long as they
-work, and cost half as much again."""
+"""Shorter texts are embedded by one thread: several threads would mostly wait for each other and cost half as much
+again."""
 _CHARS_PER_TOKEN_MAX = 32
-"""Text beyond this many characters per token the model can see is not even tokenised."""
+"""Text beyond this many characters per visible token is not tokenised."""
 
 
 class OnnxModel:
-    """A model in memory. Both of its parts may be used by many threads at once."""
+    """A model in memory. Both of its parts are thread-safe."""
 
     def __init__(self, model: LocalModel, threads: int) -> None:
         self._pooling = model.pooling
@@ -71,7 +71,7 @@ class OnnxModel:
         return mean
 
     def _session_for(self, tokens: int) -> Any:
-        """The one with more threads is made for the first long text: the weights are in memory twice then."""
+        """The session with more threads is created for the first long text: the weights are then in memory twice."""
         if tokens < _LONG_TOKENS:
             return self._session
         with self._lock:
@@ -84,14 +84,14 @@ def _session(weights: str, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Threads that spin between questions would burn a core for nothing, and those that spin within one take twice as
-    # long as a single one wherever somebody else wants a core.
+    # Threads that spin between queries would waste a core, and threads that spin within one take twice as long as a
+    # single one when another process needs a core.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
 
 
 def _batches(lengths: Sequence[int], texts_max: int) -> Iterator[list[int]]:
-    """Places of texts of about the same length, so that little is spent on padding."""
+    """Indexes of texts of similar length, so that little is spent on padding."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) == texts_max or (len(batch) + 1) * lengths[place] > _BATCH_TOKENS_MAX):
@@ -103,5 +103,5 @@ def _batches(lengths: Sequence[int], texts_max: int) -> Iterator[list[int]]:
 
 
 def _clean(text: str) -> str:
-    """Half of a surrogate pair is legal in a Python string and nowhere else."""
+    """A lone surrogate is valid in a Python string and nowhere else."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,9 +1,9 @@
-"""Vectors in memory: compared one by one while they are few, chosen by their codes when they are many.
+"""Vectors in memory: compared exhaustively while they are few, preselected by codes when they are many.
 
-A code has one bit for each number of a vector: whether it lies above the middle. Codes are an eighth of a byte a number
-where vectors are two, and comparing them takes next to nothing; they only choose whom to look at, and the chosen are
-compared exactly. In a very large space vectors are not kept in memory at all: those of the chosen are read from the
-store."""
+A code has one bit per number of a vector: whether it is above the mean. Codes take a sixteenth of the space, and
+comparing them is very fast; they only preselect candidates, which are compared exactly. In a very large space vectors
+are not kept in memory at all: those of the candidates are read from the store.
+"""
 
 from collections.abc import Sequence
 
@@ -26,9 +26,9 @@ Usual = tuple[float, float]
 
 
 EXACT_MAX = 4_096
-"""So many vectors are compared one by one."""
+"""Up to this many vectors are compared exhaustively."""
 CACHED_MAX = 400_000
-"""So many are kept in memory, a byte a number: 150 MB of them."""
+"""Up to this many are kept in memory, one byte per number: 150 MB."""
 _GROWTH = 1.5
 _ROWS_MIN = 256
 _WORD_BITS = 64
@@ -40,7 +40,7 @@ _STEPS = 127
 
 
 class VectorTable:
-    """One row a place; a row may be missing. Rows are added at the end and may be replaced."""
+    """One row per place; a row may be missing. Rows are appended and may be replaced."""
 
     def __init__(self, dimension: int, *, exact_max: int = EXACT_MAX, kept_max: int = CACHED_MAX) -> None:
         self.dimension = dimension
@@ -48,9 +48,9 @@ class VectorTable:
         self._kept_max = kept_max
         self._count = 0
         self._rows: Vectors | None = np.zeros((0, dimension), np.float32)
-        """While all are compared."""
+        """Used while all are compared."""
         self._small: Small | None = None
-        """Once codes choose: a byte a number, and by row what it was divided by."""
+        """Used once codes preselect: one byte per number, and the scale of each row."""
         self._scale = np.zeros(0, np.float32)
         self._there = np.zeros(0, np.bool_)
         self._codes: list[Codes] | None = None
@@ -59,11 +59,11 @@ class VectorTable:
 
     @property
     def exact(self) -> bool:
-        """Whether all are compared; else codes choose."""
+        """Whether all are compared; else codes preselect."""
         return self._codes is None
 
     def extend(self, count: int) -> None:
-        """Make room up to `count` places; new ones have no vector yet."""
+        """Grow to `count` places; new ones have no vector yet."""
         if count > self._exact_max and self._codes is None:
             self._make_codes()
         if count > self._kept_max:
@@ -78,7 +78,7 @@ class VectorTable:
         self._count = count
 
     def put(self, places: Places, packed: Sequence[bytes]) -> None:
-        """Give these places their vectors, as they are stored."""
+        """Set the vectors of these places, as stored."""
         if not len(places):
             return
         vectors = unpacked(packed)
@@ -94,10 +94,9 @@ class VectorTable:
         self._there[places] = True
 
     def scores(self, query: Vector, places: Places | None = None) -> NDArray[np.float32] | None:
-        """The dot product with these places, or with all; NaN where there is no vector; None where only codes are
-        here."""
+        """The dot product with these places, or with all; NaN without a vector; None if only codes are kept."""
         chosen = slice(self._count) if places is None else places
-        rows, small, scale = self._rows, self._small, self._scale  # a larger table may take over any time
+        rows, small, scale = self._rows, self._small, self._scale  # a larger table may replace it at any time
         if rows is not None:
             scores = dots(rows[chosen], query)
         elif small is not None:
@@ -107,8 +106,7 @@ class VectorTable:
         return np.where(self._there[chosen], scores, np.float32(np.nan))
 
     def near(self, query: Vector, limit: int, among: NDArray[np.bool_] | None = None) -> Places:
-        """The places whose codes differ least from the question's, in no order; of the first ones only those that
-        `among` allows, where it is given."""
+        """The places whose codes differ least from the query's, unordered; limited to `among` if given."""
         assert self._codes is not None
         count, there = self._count, self._there
         if among is not None:
@@ -123,7 +121,7 @@ class VectorTable:
         return near
 
     def _make_codes(self) -> None:
-        """From here on codes choose. What is usual now stays the middle."""
+        """Switch to codes. The current mean stays the threshold."""
         assert self._rows is not None
         rows, there = self._rows[: self._count], self._there[: self._count]
         if there.any():
@@ -133,7 +131,7 @@ class VectorTable:
         self._codes, self._rows = codes, None
 
     def _code(self, vectors: Vectors) -> list[Codes]:
-        """Which numbers lie above the middle: without the middle taken out, most bits would be the same in all."""
+        """Which numbers are above the mean: without subtracting the mean, most bits would be equal in all codes."""
         bits = np.packbits(vectors > self._middle, axis=1)
         padded = np.zeros((len(vectors), -(-self.dimension // _WORD_BITS) * 8), np.uint8)
         padded[:, : bits.shape[1]] = bits
@@ -141,8 +139,8 @@ class VectorTable:
 
 
 def dots(vectors: Vectors, query: Vector) -> NDArray[np.float32]:
-    """The dot product of every row with the question. Row by row: `@` would start threads, which take twenty times as
-    long to meet again as such a product takes."""
+    """The dot product of every row with the query. Row by row: `@` would start threads, whose synchronisation takes
+    twenty times as long as the product."""
     products: NDArray[np.float32] = np.vecdot(vectors, query)
     return products
 
@@ -157,7 +155,7 @@ def _compressed(vectors: Vectors) -> tuple[Small, NDArray[np.float32]]:
 
 
 def grown(rows: NDArray, count: int) -> NDArray:  # type: ignore[type-arg]
-    """The same rows with room for `count`; room grows faster than rows, so that adding one by one stays cheap."""
+    """The same rows with room for `count`; capacity grows geometrically, so appending stays cheap."""
     if count <= len(rows):
         return rows
     grown = np.zeros((max(count, int(len(rows) * _GROWTH), _ROWS_MIN), *rows.shape[1:]), rows.dtype)
@@ -170,8 +168,8 @@ def standard(
     sample: NDArray[np.bool_] | None = None,
     known_usual: Usual | None = None,
 ) -> Floats:
-    """Mean 0 and deviation 1 over the sample, or over all, unless they are known. What is missing (NaN) has no opinion, and
-    neither has a channel that says one thing."""
+    """Scale to mean 0 and deviation 1 over the sample, or over all, unless both are known. Missing values (NaN)
+    become 0, and so does a constant channel."""
     numbers = np.asarray(values, np.float64)
     if known_usual is not None:
         moved: Floats = (numbers - known_usual[0]) / known_usual[1]

@@ -1,6 +1,6 @@
-"""What we put into a prompt is fenced, and what is fenced is never remembered again.
+"""Memory injected into a prompt is fenced, and fenced text is never stored again.
 
-Without this, recalled text is retained with the next turn, recalled again, and breeds.
+Without this, recalled text is retained with the next turn, recalled again, and multiplies.
 """
 
 import re
@@ -21,22 +21,22 @@ _BRIEF = re.compile(
     r"(?:\r?\n|### (?:Behavioral Preferences|Known Facts)\r?\n|> [^\n]*\n|- [^\n]*(?:\n|\Z))*",
     re.MULTILINE,
 )
-_JOINERS = "\u200c\u200d\ufe0f"  # the invisible characters that stay, because scripts and emoji need them
+_JOINERS = "\u200c\u200d\ufe0f"  # invisible characters that scripts and emoji need
 _MARKER = re.compile(
     rf"-(?:[{_JOINERS}]*-){{2}}(?=[\s{_JOINERS}]*(?:BEGIN|END)[\s{_JOINERS}]+MEMORY)", re.IGNORECASE
 )
 
 
 def strip_injected(text: str) -> str:
-    """The text without anything we (or another memory service) put there."""
+    """The text without anything injected by us or by another memory service."""
     if "MEMORY" not in text and BRIEF_TITLE not in text:
         return text
     return _BRIEF.sub("", _without_blocks(text.strip())).strip()
 
 
 def _without_blocks(text: str) -> str:
-    """Without blocks that are closed, wherever they stand and however they were quoted, and without the rest from one
-    that is not, if it begins a line. One walk, however many marks there are: anyone may write them."""
+    """Remove closed blocks anywhere, however quoted, and an unclosed block with everything after it if it begins a
+    line. One linear pass, however many marks there are: anyone may write them."""
     kept: list[str] = []
     done = 0
     last_end = text.rfind(END)
@@ -48,7 +48,7 @@ def _without_blocks(text: str) -> str:
             kept.append(text[done:start])
             done = text.index(END, begin.end()) + len(END)
             if start and text[start - 1] != "\n" and text[done : done + 1] not in ("", "\n"):
-                kept.append("\n")  # what stood apart must not become a mark when it meets
+                kept.append("\n")  # separate pieces must not form a mark when joined
         elif _LINE_ENDS.match(text, begin.end()) and (line := _line_start(text, done, start)) is not None:
             kept.append(text[done:line])
             done = len(text)
@@ -57,7 +57,7 @@ def _without_blocks(text: str) -> str:
 
 
 def _line_start(text: str, done: int, start: int) -> int | None:
-    """Where its line begins, or the block before it ended, if nothing but space and signs of quoting stand between."""
+    """The start of its line, or the end of the block before it, if only whitespace and quote marks are between."""
     while start > done and text[start - 1] in " \t":
         start -= 1
     window = max(done, start - _QUOTED_CHARS_MAX)
@@ -70,5 +70,5 @@ def fence(body: str, service: str = SERVICE) -> str:
 
 
 def defang(text: str) -> str:
-    """A memory cannot close the fence it stands in."""
+    """A memory cannot close the fence it is in."""
     return _MARKER.sub("\u2013\u2013\u2013", text)

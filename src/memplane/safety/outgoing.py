@@ -1,9 +1,10 @@
-"""What passes between a proxy and a memory service of somebody else's, without secrets: the blocks a service returns, and
-the entries it is sent.
+"""Redaction between the proxy and an external memory service: the blocks a service returns, and the entries it is
+sent.
 
-Clawdapus knows two patterns, which are tried first and exactly as it has them; then come our own rules, in its style. One
-exception is ours: its first pattern has no word boundary, so that `task-management` would become `ta[redacted-secret]`.
-A lower-case word that is hyphenated to another is left alone."""
+Clawdapus' two patterns are tried first, exactly as it defines them; then our own rules, in its style. One exception:
+its first pattern has no word boundary, so `task-management` would become `ta[redacted-secret]`. A lower-case word
+hyphenated to another is left alone.
+"""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import msgspec
 
 from memplane.safety.redact import CLAWDAPUS, redact, redact_tree
 
-# Kinds and sources of recalled blocks that a proxy of the memory plane drops: transcripts are not memory.
+# Kinds and sources of blocks that a proxy drops: transcripts are not memory.
 
 
 _SOURCES = frozenset({"raw_transcript", "session_tail"})
@@ -33,7 +34,7 @@ _BEARER = re.compile(r"\b(Bearer)[ \t]+[A-Za-z0-9._-]{8,}", re.IGNORECASE | re.A
 
 
 class ServiceBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """One memory as a service returned it; every member may be missing."""
+    """One memory as returned by a service; every member may be missing."""
 
     text: str = ""
     score: float = 0.0
@@ -43,15 +44,15 @@ class ServiceBlock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GovernedBlocks(msgspec.Struct, frozen=True):
-    """Blocks that may be told, in the order they came, and how many may not."""
+    """Accepted blocks in the order they came, and the number of dropped ones."""
 
     blocks: tuple[ServiceBlock, ...]
     removed: int
 
 
 def govern(blocks: Sequence[ServiceBlock]) -> GovernedBlocks:
-    """Drop what a transcript was copied into, what is empty once its secrets are gone, and what exceeds the budget. A
-    smaller block may still fit after one that did not; one that was only redacted does not count as removed."""
+    """Drop blocks copied from transcripts, blocks that are empty after redaction, and what exceeds the budget. A
+    smaller block may still fit after one that did not; a redacted block does not count as removed."""
     kept: list[ServiceBlock] = []
     size = 0
     for block in blocks:
@@ -84,7 +85,8 @@ def redact_outgoing(text: str) -> tuple[str, int]:
 
 
 def redact_outgoing_tree(value: Any) -> tuple[Any, int]:
-    """The same for every text in a JSON-like value; one under a name such as `password` is judged by it too."""
+    """The same for every string in a JSON-like value; a string under a name such as `password` is judged by that name
+    too."""
     root: list[Any] = [None]
     pending: list[tuple[Any, Any, Any]] = [(root, 0, value)]
     count = 0

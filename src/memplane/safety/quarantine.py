@@ -1,4 +1,4 @@
-"""What is flagged and waits for somebody to look at it, entry by entry: what was said, and what was read out of it."""
+"""Quarantine: flagged entries that wait for review, each with its turns and derived memories."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -14,21 +14,21 @@ from memplane.types import Caller, Memory, State, Turn
 
 
 class QuarantinedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that is flagged, or of which a memory is, and that nobody has released. One decision is about all of it."""
+    """An entry that is flagged, or has a flagged memory, and was not released. One decision applies to all of it."""
 
     id: str
-    """The entry's: to be released or forgotten."""
+    """The id of the entry, to be released or forgotten."""
     flags: tuple[str, ...]
     recorded: datetime
     caller: Caller
     turns: tuple[Turn, ...] = ()
-    """What was said, as far as it is flagged."""
+    """Its flagged turns."""
     memories: tuple[Memory, ...] = ()
-    """What is remembered of it, as far as it is flagged and holds."""
+    """Its flagged memories that are active."""
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What to look at: what was said, or where nothing was, what was stored."""
+        """The text to review: the turns, or the stored memory."""
         return tuple(turn.text for turn in self.turns) or tuple(memory.line for memory in self.memories)
 
 

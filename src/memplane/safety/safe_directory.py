@@ -1,7 +1,7 @@
-"""A directory that was opened once: what is read and written by name in it cannot lead anywhere else.
+"""A directory handle: names in it are opened relative to it and never follow links.
 
-Directories of a pod are mounted into containers whose agents may write to them. A symbolic link there must not make an
-operator's command, or the server, read or overwrite a file of the host; so none is ever followed below the root.
+Directories of a pod are mounted into containers whose agents may write to them. A symbolic link there must not make
+an operator's command, or the server, read or overwrite a file of the host; so no link is followed below the root.
 """
 
 import errno
@@ -28,7 +28,7 @@ _NAME_BYTES_MAX = 255
 
 
 class SafeDirectory:
-    """Closed by whoever opened it, best with `with`. Errors of the system come out as `StorageError`s."""
+    """Close it, best with `with`. System errors are raised as `StorageError`s."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
@@ -36,14 +36,14 @@ class SafeDirectory:
 
     @classmethod
     def root(cls, path: Path, *, create: bool = False, mode: int = 0o777) -> Self:
-        """Where it all begins. Links on the way to it are followed: an operator named it."""
+        """Open the root. Links on the way to it are followed, because an operator named it."""
         with translated(path):
             if create:
                 path.mkdir(mode=mode, parents=True, exist_ok=True)
             return cls(os.open(path, _DIRECTORY), path)
 
     def below(self, *names: str, create: bool = False, mode: int = 0o777) -> Self:
-        """A directory in it, or in that. Raises `StorageUnavailable` where there is none, or a link instead."""
+        """Open a subdirectory. Raises `StorageUnavailable` if there is none, or a link instead."""
         path, descriptor = self.path, os.dup(self._descriptor)
         for name in names:
             outer, path = descriptor, path / name
@@ -72,8 +72,8 @@ class SafeDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else who asks, in this process or another, is in here meanwhile. The directory itself is the lock, so
-        that none lies about."""
+        """Hold an exclusive lock across threads and processes. The directory itself is the lock, so no lock file
+        remains."""
         with translated(self.path):
             lock = os.open(".", _DIRECTORY, dir_fd=self._descriptor)
         try:
@@ -89,7 +89,7 @@ class SafeDirectory:
             return sorted(os.listdir(self._descriptor))  # noqa: PTH208 - a path could be another one by now
 
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
-        """A descriptor of a plain file. Raises what the system says, for callers who know better."""
+        """A descriptor of a regular file. Raises the system's error, for callers that handle it."""
         found = os.open(checked(name), flags | _NO_FOLLOW, mode, dir_fd=self._descriptor)
         if not stat.S_ISREG(os.fstat(found).st_mode):
             os.close(found)
@@ -104,7 +104,7 @@ class SafeDirectory:
         return True
 
     def is_same(self, name: str, descriptor: int) -> bool:
-        """Whether the name still leads to the file that was opened by it."""
+        """Whether the name still refers to the opened file."""
         try:
             found = os.stat(checked(name), dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
@@ -112,7 +112,7 @@ class SafeDirectory:
         return os.path.samestat(found, os.fstat(descriptor))
 
     def read(self, name: str, *, bytes_max: int) -> bytes | None:
-        """All of a file; None where there is none."""
+        """The whole file; None if there is none."""
         with translated(self.path / name):
             try:
                 descriptor = self.open(name)
@@ -125,7 +125,7 @@ class SafeDirectory:
         return raw
 
     def replace(self, name: str, content: bytes, *, mode: int | None = None, durable: bool = True) -> None:
-        """The file is the old one or the new one, never half of it. With `mode`, exactly that; else as the umask has it."""
+        """Replace the file atomically. With `mode`, exactly that mode; else as the umask says."""
         waiting = f".{checked(name)[:100]}.{secrets.token_hex(6)}"
         with translated(self.path / name):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -148,7 +148,7 @@ class SafeDirectory:
                 os.fsync(self._descriptor)
 
     def append(self, name: str, content: bytes, *, durable: bool = False) -> int:
-        """All of it or nothing, behind what is there; the caller holds the lock. Returns where it begins."""
+        """Append everything or nothing; the caller holds the lock. Returns where it begins."""
         with translated(self.path / name):
             descriptor = self.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             try:
@@ -169,12 +169,12 @@ class SafeDirectory:
             os.rename(checked(old), checked(new), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def remove(self, name: str) -> None:
-        """Gone, whether or not it was there."""
+        """Remove the file if it exists."""
         with translated(self.path / name), suppress(FileNotFoundError):
             os.unlink(checked(name), dir_fd=self._descriptor)
 
     def remove_empty(self, name: str) -> bool:
-        """Takes a directory away that holds nothing; says whether it did."""
+        """Remove an empty directory; return whether it was removed."""
         try:
             os.rmdir(checked(name), dir_fd=self._descriptor)
         except OSError:
@@ -182,11 +182,11 @@ class SafeDirectory:
         return True
 
     def status(self, name: str) -> os.stat_result:
-        """Of what has this name, which may be a link. Raises what the system says, for callers who know better."""
+        """Stat of this name, which may be a link. Raises the system's error, for callers that handle it."""
         return os.stat(checked(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def sync(self) -> None:
-        """What was renamed or removed in it stays so after a loss of power."""
+        """Make renames and removals durable."""
         with translated(self.path):
             os.fsync(self._descriptor)
 
@@ -196,7 +196,7 @@ class SafeDirectory:
 
 
 def checked(name: str) -> str:
-    """A name of one thing in a directory, or `InvalidRequest`."""
+    """A valid name of one directory entry, or `InvalidRequest`."""
     if name in {"", ".", ".."} or "/" in name or "\0" in name:
         raise InvalidRequest(f"{name!r} is no name of a file")
     if len(os.fsencode(name)) > _NAME_BYTES_MAX:
@@ -212,7 +212,7 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """The one place where what goes wrong with a file of a pod becomes an error of ours."""
+    """Translate errors about files of a pod into ours."""
     try:
         yield
     except OSError as exc:

@@ -1,5 +1,5 @@
-"""A text as it may be shown, and the way back: who edits what they see changes what is kept, and what they could not see
-stays as it was."""
+"""Make text safe to show: control characters, line breaks, secrets and flags; and map edits of shown text back to the
+stored text."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from memplane.safety.injection import flags_of
 from memplane.safety.redact import NATIVE, SecretFinding, find_secrets, redact
 from memplane.types import Memory, State, Tier, Turn
 
-# Content is data, never formatting: what could break out of a line, a list or a fence is made harmless.
+# Content is data, never formatting: characters that could break out of a line, a list or a fence are neutralised.
 
 
 # One space for a run of anything that ends a line.
@@ -27,37 +27,37 @@ _HARMFUL = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text without what no reader sees; lines stay lines."""
+    """The text without invisible characters; line breaks stay."""
     return text if text.isprintable() else _HARMFUL.sub("", text)
 
 
 def harmful_spans(text: str) -> list[tuple[int, int]]:
-    """Where `visible` takes something out."""
+    """The spans `visible` removes."""
     return [] if text.isprintable() else [found.span() for found in _HARMFUL.finditer(text)]
 
 
 def one_line(text: str) -> str:
-    """The text on one line, without characters that steer a terminal, a reader's eye or a parser."""
+    """The text on one line, without characters that control a terminal, the reading direction or a parser."""
     return _HARMFUL.sub("", _NEWLINES.sub(" ", text)).replace("\t", " ")
 
 
 def shortened(text: str, chars_max: int) -> str:
-    """At most so many characters; the last one says that there were more."""
+    """At most this many characters; the last one shows that there were more."""
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…"
 
 
 def encodable(text: str) -> str:
-    """Half a character is legal in a Python string and in no encoding; it is shown as its escape."""
+    """A lone surrogate is valid in a Python string but in no encoding; it is shown as its escape."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def printable(text: str) -> str:
-    """As `one_line`, but keeps ordinary line breaks."""
+    """Like `one_line`, but keeps ordinary line breaks."""
     return "\n".join(one_line(line) for line in text.splitlines())
 
 
-# Memories and turns as they may leave a space: rules may have been added since they were derived, and time has
-# passed.
+# Memories and turns as they leave a space: redaction rules may have been added, and time has passed, since they were
+# derived.
 
 
 def sanitized_memory(memory: Memory, now: Instant) -> Memory:
@@ -66,7 +66,7 @@ def sanitized_memory(memory: Memory, now: Instant) -> Memory:
     if has_expired(memory, now) and state is not State.SUPERSEDED:
         state = State.EXPIRED
     told = [part for part in (memory.text, memory.quote, memory.object_text, memory.subject) if part]
-    if not find_secrets("\n\n".join(told)):  # at once, since it is almost never otherwise
+    if not find_secrets("\n\n".join(told)):  # a fast path for the usual case
         if state is memory.state and memory.claim is None:
             return memory
         return msgspec.structs.replace(memory, state=state, claim=None)
@@ -82,7 +82,7 @@ def sanitized_memory(memory: Memory, now: Instant) -> Memory:
 
 
 def with_flags(memory: Memory) -> Memory:
-    """With its flags, also where it was kept before there were any."""
+    """With its flags, also if it was stored before flagging existed."""
     if memory.flags is not None:
         return memory
     flags = flags_of(memory.line, memory.quote, *memory.tags)
@@ -106,7 +106,7 @@ def has_expired(memory: Memory, now: Instant) -> bool:
 
 
 class Splice(msgspec.Struct, frozen=True):
-    """Put `text` in the place of what stands from `start` to `end`."""
+    """Replace the text from `start` to `end`."""
 
     start: int
     end: int
@@ -114,14 +114,14 @@ class Splice(msgspec.Struct, frozen=True):
 
 
 class _Cut(msgspec.Struct, frozen=True):
-    """A part of the text below, and what stands for it above."""
+    """A part of the stored text, and its replacement in the shown text."""
 
     above: tuple[int, int]
     below: tuple[int, int]
 
 
 class SanitizedText:
-    """Invisible characters are taken out first, since one of them could hide a secret from the redactor."""
+    """Invisible characters are removed first, since one could hide a secret from the redactor."""
 
     def __init__(self, text: str) -> None:
         self._kept = text
@@ -131,8 +131,8 @@ class SanitizedText:
         self.text = redacted.text
 
     def spliced(self, splices: Iterable[Splice]) -> str:
-        """What is kept, after the shown text was changed so. A splice that touches a placeholder takes all of what it
-        stands for."""
+        """The stored text after this edit of the shown text. An edit that touches a placeholder replaces everything
+        it covers."""
         text = self._kept
         for splice in sorted(splices, key=lambda splice: splice.start, reverse=True):
             start, end = splice.start, splice.end
@@ -156,7 +156,7 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, list[_Cu
 
 
 def _redaction(findings: Iterable[SecretFinding]) -> list[_Cut]:
-    """Where the placeholders stand."""
+    """The spans of the placeholders."""
     cuts: list[_Cut] = []
     shift = 0
     for finding in findings:
@@ -190,6 +190,6 @@ def _below_end(cuts: Sequence[_Cut], offset: int) -> int:
 
 
 def clean(text: str) -> str:
-    """What may reach derived memory: nothing we injected ourselves, nothing invisible, no secrets. What is invisible
-    goes first, because it could hide a secret from the eye of the redactor and not from the reader's."""
+    """Text that may reach derived memory: without injected memory, invisible characters or secrets. Invisible
+    characters are removed first, because one could hide a secret from the redactor."""
     return redact(visible(strip_injected(text))).text

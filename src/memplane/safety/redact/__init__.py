@@ -1,19 +1,17 @@
-r"""Secrets: where they stand in a text, and the text without them.
+r"""Secret redaction: find secrets in a text and replace them with placeholders.
 
-`RULES` is the whole policy. A rule is tried only where one of its hints stands (a literal, found with
-`str.find`), and its gate says what else a text must hold first, so that ordinary prose costs a few scans and
-no more.
+`RULES` is the whole policy. A rule is tried only at its hints (literals found with `str.find`), and its gate names
+what else the text must contain, so ordinary prose costs only a few scans.
 
-Two kinds of rule decide differently. A token with a form of its own (`ghp_…`) is a secret wherever it stands,
-unless it is filler such as `ghp_xxxx…`. A value without a form is one only because of its name, so both are
-judged: `password` asks little of its value, `token` asks for something random. Randomness alone is never
-enough: digests, commit ids, UUIDs and images in base64 are random too.
+There are two kinds of rule. A token with a recognisable format (`ghp_…`) is always a secret, unless it is filler such
+as `ghp_xxxx…`. A value without a format is a secret only because of its name, so both are checked: `password` accepts
+almost any value, `token` needs a random one. Randomness alone is never enough: digests, commit ids, UUIDs and base64
+images are random too.
 
-Redaction is idempotent by construction. What lies between two placeholders is always scanned as if it stood
-alone, and `find` repeats that on what its own findings leave over until nothing is left to find.
+Redaction is idempotent by construction: the text between two placeholders is scanned as if it were alone, and `find`
+repeats this on the remainder until it finds nothing.
 
-Nothing here backtracks without bound: quantifiers are bounded, or their run starts at a boundary that a run
-holds once.
+No pattern backtracks without bound: quantifiers are bounded, or their run starts at a boundary that occurs once.
 """
 
 from memplane.safety.redact.find import find_secrets, redact, redact_tree

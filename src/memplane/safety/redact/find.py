@@ -1,4 +1,4 @@
-"""Finding secrets in a text, and writing it without them."""
+"""Find secrets in a text, and redact them."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ groups, or the end of a PEM header. One scan for it is most of what a text witho
 
 
 def _by_hint(*gates: Gate) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """What to look for in a text, and which rules to try then. A context stands for its rule's hints."""
+    """What to search for in a text, and which rules to try then. A context replaces its rule's hints."""
     table: dict[str, list[int]] = {}
     for order, rule in enumerate(RULES):
         if rule.gate in gates:
@@ -30,17 +30,17 @@ _BEHIND_GATE = {
 }
 
 _ROUNDS_MAX = 16
-"""Findings that appear only because another one beside them is gone, one after the other. Nobody writes that
-many by accident; what is left then goes as a whole."""
+"""Findings that appear only because an adjacent one is gone, one after the other. More than this is not accidental;
+the remainder is then redacted as a whole."""
 
 
 def find_secrets(text: str) -> list[SecretFinding]:
-    """The secrets of a text in order, none overlapping another; the same for the same text every time."""
+    """The secrets of a text in order, without overlaps; deterministic."""
     return _find(text, frozenset())
 
 
 def redact(text: str, style: Style = NATIVE) -> Redacted:
-    """The text with a placeholder for every secret. Doing it again, in any style, changes nothing."""
+    """The text with a placeholder for every secret. Idempotent, in any style."""
     findings = _find(text, style.whole)
     if not findings:
         return Redacted(text, ())
@@ -53,9 +53,9 @@ def redact(text: str, style: Style = NATIVE) -> Redacted:
 
 
 def redact_tree(value: Any, style: Style = NATIVE, *, named: bool = False) -> tuple[Any, int]:
-    """A deep copy of a JSON-like value with its strings redacted, and how many secrets went; keys stay.
+    """A deep copy of a JSON-like value with its strings redacted, and the number of secrets; keys are kept.
 
-    With `named`, a string is judged by the key it stands under too: `{"password": "…"}`.
+    With `named`, a string is also judged by its key: `{"password": "…"}`.
     """
     root: list[Any] = [None]
     pending: list[tuple[Any, Any, Any, str]] = [(root, 0, value, "")]
@@ -77,7 +77,7 @@ def redact_tree(value: Any, style: Style = NATIVE, *, named: bool = False) -> tu
 
 
 def _redact_named(text: str, name: str, style: Style) -> Redacted:
-    """The name itself stays, whatever it looks like, and findings in it do not count."""
+    """The name itself is kept, and findings in it do not count."""
     prefix = f"{name}="
     text_alone = redact(text, style)
     beside = redact(prefix + text, style)
@@ -119,7 +119,7 @@ def _lower(text: str) -> str:
 
 
 def _rules_for(text: str, low: str) -> list[Rule]:
-    """The rules that may find something, in the order of `RULES`."""
+    """The rules that may match, in the order of `RULES`."""
     run = _RUN.search(text)
     gate = Gate.TEXT if run else Gate.OPERATOR if "=" in text or ":" in text or ">" in text else Gate.OPEN
     orders: list[int] = []
@@ -146,7 +146,7 @@ def _beside_runs(text: str, low: str, run: re.Match[str] | None) -> str:
 
 
 def _between(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
-    """What sorted spans leave over of the span from `start` to `end`."""
+    """The gaps that sorted spans leave between `start` and `end`."""
     for taken, freed in spans:
         if start < taken:
             yield start, taken
@@ -158,7 +158,7 @@ def _between(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
 def _search(
     text: str, low: str, rules: list[Rule], pieces: list[Span], whole: frozenset[str]
 ) -> Iterator[SecretFinding]:
-    """Findings in the pieces, then in what these leave over, until there is nothing left to find."""
+    """Findings in the pieces, then in the gaps between them, until there are none."""
     for _ in range(_ROUNDS_MAX):
         rest: list[Span] = []
         for start, end in pieces:

@@ -33,7 +33,7 @@ class _Trust(IntEnum):
     SECRET = 3
     """A word too, where it is plainly a value: in quotes, or tight behind `=`."""
     PASSWORD = 4
-    """A word or a number, wherever it stands."""
+    """A word or a number, anywhere."""
 
 
 TrustOf = Callable[[list[str]], _Trust]

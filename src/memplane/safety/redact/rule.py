@@ -1,4 +1,4 @@
-"""What a rule is made of, and what it finds."""
+"""What a rule consists of, what it finds, and the checks on a match."""
 
 import binascii
 import math
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 
 class SecretFinding(NamedTuple):
-    """One secret: `text[start:end]`, without the name or the quotes around it."""
+    """One secret: `text[start:end]`, without the name or quotes around it."""
 
     type: str
     start: int
@@ -19,14 +19,14 @@ class SecretFinding(NamedTuple):
 
 
 class Redacted(NamedTuple):
-    """A text without its secrets, and where they stood in the text it was made from."""
+    """A redacted text, and the spans of its secrets in the original."""
 
     text: str
     findings: tuple[SecretFinding, ...]
 
 
 class Style(NamedTuple):
-    """How a secret is written once it is gone. Every placeholder must match `PLACEHOLDER`."""
+    """The placeholder of a secret. Every placeholder must match `PLACEHOLDER`."""
 
     placeholder: str
     after_bearer: str | None = None
@@ -55,7 +55,7 @@ class Gate(IntEnum):
     TEXT = 2
     """A run of letters and digits that looks like no word (`_RUN`), anywhere."""
     RUN = 3
-    """Such a run, with the hint beside it: no blank between."""
+    """Such a run, adjacent to the hint without whitespace."""
 
 
 class Pattern:
@@ -84,7 +84,7 @@ class Rule(NamedTuple):
     check: Check
     gate: Gate = Gate.RUN
     context: tuple[str, ...] = ()
-    """If given, one of these must stand somewhere in the text, in lower case."""
+    """If given, one of these must occur in the text, in lower case."""
 
 
 def words(text: str) -> frozenset[str]:
@@ -182,7 +182,7 @@ def _value_of(match: re.Match[str]) -> str:
 
 
 def real(match: re.Match[str]) -> Span | None:
-    """Anything but filler, or what somebody masked the end of."""
+    """Anything but filler or a masked value."""
     masked = FILLER.search(_value_of(match)) or MASK.match(match.string, match.end())
     return None if masked else secret(match)
 
@@ -264,5 +264,5 @@ def database_password(match: re.Match[str]) -> Span | None:
 
 
 def url_password(match: re.Match[str]) -> Span | None:
-    """`https://user:password@host` stands in every manual."""
+    """`https://user:password@host` is in every manual."""
     return None if match["password"] in NO_SECRET else database_password(match)
