@@ -73,7 +73,7 @@ class FullText(Protocol):
         """The value of the parameter `:match` that finds rows with any of the words. Nothing in a word is an operator. A word
         that `is_prefix` finds every word that begins with it."""
 
-    def occurrences(self, kind: Indexed, stems: Sequence[str]) -> dict[str, list[int]]:
+    def occurrences(self, kind: Literal["turn", "span"], stems: Sequence[str]) -> dict[str, list[int]]:
         """For each stem, the numbers of the rows that contain it, once for each occurrence. A stem may be a prefix, as in
         `match`."""
 

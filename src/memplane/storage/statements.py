@@ -45,7 +45,22 @@ _SAVEPOINTS = {
 SPACE: tuple[Source, ...] = (
     (
         "memplane.storage.queries",
-        ("queries.sql", "library.sql", "compaction.sql", "overview.sql", "rulings.sql"),
+        (
+            "audit.sql",
+            "claims.sql",
+            "compaction.sql",
+            "documents.sql",
+            "episodes.sql",
+            "ledger.sql",
+            "memories.sql",
+            "overview.sql",
+            "replica.sql",
+            "review.sql",
+            "state.sql",
+            "turns.sql",
+            "vectors.sql",
+            "words.sql",
+        ),
     ),
     SPACE_MOVES,
     CLEARING,

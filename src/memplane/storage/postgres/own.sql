@@ -41,21 +41,8 @@ DELETE FROM memory_word
 DELETE FROM memory_word w USING unnest(?::text[], ?::bigint[]) AS gone (stem, n)
 WHERE w.stem = gone.stem AND w.n = gone.n
 
--- name: memory_occurrences_of
-SELECT asked.stem, w.numbers, w.times FROM unnest(:stems::text[]) AS asked (stem) CROSS JOIN LATERAL (
-    SELECT array_agg(n) AS numbers, array_agg(times) AS times FROM (
-        SELECT n, times FROM memory_word WHERE stem = asked.stem ORDER BY n
-    ) AS held
-) AS w WHERE w.numbers IS NOT NULL
-
--- name: memory_occurrences_of_prefix
-SELECT n, times FROM memory_word WHERE stem >= :stem AND stem <= :last ORDER BY n
-
 -- name: memory_stems_of_prefix
 SELECT DISTINCT stem FROM memory_word WHERE stem >= :stem AND stem <= :last LIMIT :limit
-
--- name: count_memorys_up_to
-SELECT count(*) FROM (SELECT 1 FROM memory_word WHERE stem = ANY(:match::text[]) LIMIT :limit) AS found
 
 -- name: add_span_words
 INSERT INTO span_word (stem, n, times, length)

@@ -1,3 +1,5 @@
+-- What compaction kept and decided.
+
 -- name: raw_between
 SELECT l.seq, l.id, min(t.at) FROM turn t JOIN ledger l ON l.seq = {entry_of:t}
 WHERE t.at >= :since AND t.at < :until GROUP BY 1, 2 ORDER BY 3, 1
@@ -27,20 +29,8 @@ SELECT {line_columns} FROM promoted p WHERE p.seq IN (
 -- name: verdicts
 SELECT learning, confirmed, decider, at, memory FROM verdict
 
--- name: payloads_left
-SELECT l.id FROM ledger l JOIN payload p USING (position) WHERE l.id IN (SELECT value FROM {texts:ids:each})
-
 -- name: forgotten_by_someone
 SELECT id FROM tombstone WHERE id IN (SELECT value FROM {texts:ids:each}) AND reason <> :retention
-
--- name: cited_by
-SELECT seq FROM cited WHERE memory = :id ORDER BY seq
-
--- name: evidence_at
-SELECT body FROM evidence WHERE seq IN (SELECT value FROM {numbers:seqs:each}) ORDER BY seq, id
-
--- name: scope_promoted
-SELECT p.seq FROM promoted p WHERE {where}
 
 -- name: add_line
 INSERT INTO promoted (seq, id, layer, day, kind, text, at, sources, quote, conversation, project, within, recorded)

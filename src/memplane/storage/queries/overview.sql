@@ -1,3 +1,19 @@
+-- Figures and changes for people.
+
+-- name: sizes
+SELECT (SELECT count(*) FROM ledger),
+       (SELECT count(*) FROM ledger) - (SELECT count(*) FROM payload),
+       (SELECT count(*) FROM turn),
+       (SELECT count(*) FROM memory),
+       (SELECT count(*) FROM memory WHERE state IN ('active', 'contested')
+           AND (expires IS NULL OR expires > :now)),
+       (SELECT count(*) FROM memory WHERE state = 'superseded'),
+       (SELECT count(*) FROM memory WHERE state <> 'superseded' AND expires <= :now),
+       (SELECT count(*) FROM memory WHERE key IS NOT NULL AND state IN ('active', 'contested')
+           AND (expires IS NULL OR expires > :now)),
+       (SELECT count(DISTINCT id) FROM tombstone),
+       (SELECT count(*) FROM audit)
+
 -- name: activity
 WITH RECURSIVE days (day) AS (
     SELECT CAST(:first AS BIGINT) UNION ALL SELECT day + 1 FROM days WHERE day < :last
@@ -14,9 +30,6 @@ SELECT count(*) FROM memory WHERE expires IS NOT NULL AND expires <= :now AND st
 
 -- name: conflict_count
 SELECT count(*) FROM conflict
-
--- name: failed_document_count
-SELECT count(*) FROM document WHERE status = 'error'
 
 -- name: subjects
 WITH RECURSIVE found (subject, place) AS (
@@ -74,43 +87,6 @@ SELECT {columns} FROM memory m JOIN ledger l ON l.seq = m.seq
 WHERE m.superseded IS NOT NULL AND m.superseded > :begin AND m.superseded <= :end AND m.updated <= :begin
   AND {not_reserved}
 ORDER BY m.superseded DESC, m.n DESC LIMIT :limit OFFSET :offset
-
--- name: predecessors
-SELECT {columns} FROM memory m JOIN ledger l ON l.seq = m.seq
-WHERE m.superseded_by IS NOT NULL AND m.superseded_by = :id AND m.id <> :id ORDER BY m.updated, m.n LIMIT :limit
-
--- name: forgets_between
-SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
-       p.salt, l.payload_digest, l.digest, 0, l.position, l.origin, l.chained_id
-FROM ledger l JOIN payload p ON p.position = l.position
-WHERE l.op = 'forget' AND l.recorded > :begin AND l.recorded <= :end ORDER BY l.seq DESC LIMIT :limit OFFSET :offset
-
--- name: forget_row
-SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body,
-       p.salt, l.payload_digest, l.digest, 0, l.position, l.origin, l.chained_id
-FROM ledger l JOIN payload p ON p.position = l.position WHERE l.id = :id AND l.op = 'forget'
-
--- name: newest_ops
-SELECT seq, id, op, recorded, actor, door, session, ref, NULL FROM ledger ORDER BY seq DESC LIMIT :limit
-
--- name: entries_before
-WITH best (seq) AS MATERIALIZED (
-    SELECT l.seq FROM ledger l WHERE l.seq < :before AND l.seq >= :floor AND {where} ORDER BY l.seq DESC LIMIT :limit
-)
-SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
-FROM best JOIN ledger l ON l.seq = best.seq LEFT JOIN payload p ON p.position = l.position ORDER BY l.seq DESC
-
--- name: entries_of_time
-WITH said (seq) AS MATERIALIZED (
-    SELECT {entry_of:t} FROM turn t WHERE t.at >= :since AND t.at < :until AND t.n < :turns ORDER BY t.at DESC LIMIT :window
-), best (seq) AS MATERIALIZED (
-    SELECT l.seq FROM ledger l
-    WHERE l.seq IN (
-        SELECT said.seq FROM said UNION SELECT k.seq FROM ledger k WHERE k.seq >= :first AND k.seq < :last
-    ) AND l.seq < :before AND {where} ORDER BY l.seq DESC LIMIT :limit
-)
-SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
-FROM best JOIN ledger l ON l.seq = best.seq LEFT JOIN payload p ON p.position = l.position ORDER BY l.seq DESC
 
 -- name: first_moments
 SELECT (SELECT min(at) FROM turn), (SELECT min(updated) FROM memory), (SELECT recorded FROM ledger ORDER BY seq LIMIT 1)

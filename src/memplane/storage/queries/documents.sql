@@ -1,3 +1,16 @@
+-- Documents, sections, spans, collections.
+
+-- name: shelved_beside
+SELECT EXISTS (
+    SELECT 1 FROM {numbers:seqs:v} JOIN shelf_entry e ON e.seq = v.value JOIN ledger l ON l.seq = e.seq
+    JOIN shelf_entry o ON o.document IS NOT DISTINCT FROM e.document AND o.collection IS NOT DISTINCT FROM e.collection JOIN ledger k ON k.seq = o.seq
+    WHERE l.op IN ('document', 'collect') AND k.op IN ('document', 'collect')
+      AND o.seq NOT IN (SELECT value FROM {numbers:seqs:each})
+)
+
+-- name: distil_again
+UPDATE document SET status = 'processing' WHERE seq = ? AND status = 'ready'
+
 -- name: library_marks
 SELECT (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'library'),
        coalesce((SELECT max(n) FROM span), 0),
@@ -8,10 +21,6 @@ UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'li
 
 -- name: document
 SELECT {document_columns} FROM document d JOIN ledger l USING (seq) WHERE d.id = :id
-
--- name: documents
-SELECT {document_columns} FROM document d JOIN ledger l USING (seq) WHERE {where}
-ORDER BY d.updated DESC, d.seq DESC LIMIT :limit OFFSET :offset
 
 -- name: documents_of
 SELECT {document_columns}
@@ -45,12 +54,6 @@ ORDER BY n DESC LIMIT :limit
 SELECT l.id, {section_columns} FROM {numbers:numbers:j} JOIN section s ON s.n = j.value
 JOIN ledger l ON l.seq = {document_of:s} ORDER BY s.n
 
--- name: spans
-SELECT {span_columns} FROM document d JOIN ledger l USING (seq)
-JOIN span s ON s.n >= (SELECT seq * {spans_per_document} + :first FROM document WHERE id = :id)
-           AND s.n < (SELECT (seq + 1) * {spans_per_document} FROM document WHERE id = :id)
-WHERE d.id = :id ORDER BY s.n LIMIT :limit
-
 -- name: spans_at
 SELECT {span_columns} FROM {numbers:numbers:j} JOIN span s ON s.n = j.value
 JOIN document d ON d.seq = {document_of:s} JOIN ledger l ON l.seq = d.seq ORDER BY s.n
@@ -58,25 +61,8 @@ JOIN document d ON d.seq = {document_of:s} JOIN ledger l ON l.seq = d.seq ORDER 
 -- name: span_heads
 SELECT n, section, words FROM span WHERE n > :after ORDER BY n LIMIT :limit
 
--- name: span_vectors
-SELECT stamp, n, digest, vector FROM span_vector
-WHERE stamp > :after AND model = :model ORDER BY stamp LIMIT :limit
-
--- name: span_vectors_at
-SELECT v.n, v.vector FROM {numbers:numbers:j} JOIN span_vector v ON v.n = j.value
-WHERE v.model = :model AND v.vector IS NOT NULL
-
--- name: spans_waiting
-SELECT n, lead || text FROM span WHERE embedded IS NULL ORDER BY n LIMIT :limit
-
--- name: spans_waiting_count
-SELECT count(*) FROM span WHERE embedded IS NULL
-
 -- name: span_count
 SELECT count(*) FROM span
-
--- name: span_digests
-SELECT v.n, v.digest FROM {numbers:numbers:j} JOIN span_vector v ON v.n = j.value WHERE v.model = :model
 
 -- name: undistilled
 SELECT {document_columns} FROM document d JOIN ledger l USING (seq) WHERE d.status = 'processing' ORDER BY d.seq LIMIT :limit
@@ -86,10 +72,6 @@ SELECT count(*) FROM document WHERE status = 'processing'
 
 -- name: collection
 SELECT {collection_columns} FROM collection c JOIN ledger l USING (seq) WHERE c.id = :id
-
--- name: collections
-SELECT {collection_columns} FROM collection c JOIN ledger l USING (seq)
-WHERE CAST(:project AS TEXT) IS NULL OR c.project = :project ORDER BY c.created DESC, c.seq DESC LIMIT :limit OFFSET :offset
 
 -- name: members
 SELECT b.document, d.name, b.position, b.at
@@ -128,15 +110,6 @@ DELETE FROM span WHERE n >= ? AND n < ?
 -- name: drop_span_vectors
 DELETE FROM span_vector WHERE n >= ? AND n < ?
 
--- name: drop_span_vector
-DELETE FROM span_vector WHERE n = ?
-
--- name: set_span_embedded
-UPDATE span SET embedded = ? WHERE n = ?
-
--- name: embed_spans_anew
-UPDATE span SET embedded = NULL WHERE embedded IS NOT NULL
-
 -- name: set_distillation
 UPDATE document SET distillation = ?, status = 'ready', error = NULL WHERE id = ? AND seq = ? RETURNING 1
 
@@ -172,10 +145,5 @@ DELETE FROM shelf_entry WHERE seq = ?
 -- name: shelf_entries
 SELECT e.seq FROM {numbers:seqs:j} JOIN shelf_entry e ON e.seq = j.value
 
--- name: scope_shelf
-SELECT seq FROM shelf_entry e WHERE {where}
-
--- name: count_library
-SELECT (SELECT count(*) FROM {numbers:seqs:j} JOIN document d ON d.seq = j.value),
-       (SELECT CAST(coalesce(sum(d.spans), 0) AS BIGINT) FROM {numbers:seqs:j} JOIN document d ON d.seq = j.value),
-       (SELECT count(*) FROM {numbers:seqs:j} JOIN collection c ON c.seq = j.value)
+-- name: failed_document_count
+SELECT count(*) FROM document WHERE status = 'error'

@@ -1,21 +1,11 @@
+-- Review decisions and the quarantine.
+
 -- name: rule
 INSERT INTO ruling (id, released, pinned) VALUES (?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET released = excluded.released, pinned = excluded.pinned
 
--- name: ruled
-SELECT EXISTS (SELECT 1 FROM ruling)
-
 -- name: ruling
 SELECT released, pinned FROM ruling WHERE id = :id
-
--- name: pinned_memories
-SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
-WHERE p.pinned = 1 AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
-
--- name: pinned_brief
-SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
-WHERE p.pinned = 1 AND {live} AND {not_reserved} AND {not_quarantined} AND {where}
-ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 
 -- name: quarantined_seqs
 SELECT DISTINCT seq FROM (

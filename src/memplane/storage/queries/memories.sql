@@ -1,0 +1,139 @@
+-- Memories: reading, matching, lifecycle.
+
+-- name: add_memory
+INSERT INTO memory (n, id, kind, behavioral, text, seq, start, "end", state, tier, tags, key, category, created,
+                    updated, expires, supersedes, superseded_by, superseded, conversation, project,
+                    turn, quote, extractor, subject, predicate, object, claim, importance, confidence, times,
+                    time_from, time_until, role, within, flags)
+VALUES ((SELECT coalesce(max(n), 0) + 1 FROM memory),
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n
+
+-- name: add_tag
+INSERT INTO memory_tag (tag, n) VALUES (?, ?)
+
+-- name: drop_tags
+DELETE FROM memory_tag WHERE n = ?
+
+-- name: drop_memory
+DELETE FROM memory WHERE n = ?
+
+-- name: memory
+SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE m.id = :id
+
+-- name: keyed
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.key = :key AND m.key IS NOT NULL AND {live}
+
+-- name: holder
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.key = :key AND m.key IS NOT NULL AND m.state IN ('active', 'contested')
+
+-- name: key_history
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.key = :key AND m.key IS NOT NULL ORDER BY m.updated, m.n
+
+-- name: brief
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE {live} AND {not_reserved} AND {not_faded} AND {not_quarantined} AND {where}
+  AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral <> 0 OR m.tier = 'hot')))
+ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: supersede
+UPDATE memory SET state = 'superseded', tier = 'cold', superseded_by = ?, superseded = ? WHERE id = ? RETURNING 1
+
+-- name: superseded_before
+SELECT n, text, key, tags, seq, id, turn FROM memory WHERE superseded IS NOT NULL AND superseded < :before
+
+-- name: category_keys
+SELECT category, key FROM memory m
+WHERE m.category IS NOT NULL AND m.key IS NOT NULL AND {live} AND {not_reserved}
+ORDER BY m.category, m.updated DESC, m.n DESC
+
+-- name: memory_count
+SELECT count(*) FROM memory
+
+-- name: memories_of
+SELECT {columns} FROM {texts:ids:s} JOIN memory m ON m.id = s.value JOIN ledger l USING (seq) WHERE {where}
+
+-- name: claimed
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.predicate = :predicate AND m.predicate IS NOT NULL AND {where}
+ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: told_between
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.time_from IS NOT NULL AND m.time_from < :time_until AND m.time_until > :time_from AND {where}
+ORDER BY m.time_from, m.n LIMIT :limit
+
+-- name: hot
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.tier = 'hot' AND {not_quarantined} AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: memories_from
+SELECT {columns}, m.n FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value JOIN ledger l USING (seq)
+
+-- name: heirs
+WITH RECURSIVE chain (start, id, successor, depth) AS (
+    SELECT s.value, m.id, m.superseded_by, 0 FROM {texts:ids:s} JOIN memory m ON m.id = s.value
+    UNION ALL
+    SELECT chain.start, m.id, m.superseded_by, chain.depth + 1 FROM chain JOIN memory m ON m.id = chain.successor
+    WHERE chain.depth < 64 AND chain.successor <> chain.id
+)
+SELECT start, id FROM chain WHERE successor IS NULL AND start <> id
+
+-- name: all_replaced
+SELECT m.seq FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value
+GROUP BY m.seq HAVING count(*) FILTER (WHERE m.state <> 'superseded') = 0 ORDER BY m.seq
+
+-- name: accesses
+SELECT memory, count FROM access WHERE memory IN (SELECT value FROM {texts:ids:each})
+
+-- name: drop_cited
+DELETE FROM cited WHERE memory = ?
+
+-- name: drop_memory_vector
+DELETE FROM memory_vector WHERE id = ?
+
+-- name: drop_evidence
+DELETE FROM evidence WHERE memory = ?
+
+-- name: rate
+UPDATE memory SET chosen = ?2, passed_over = ?3, leaning = ?4,
+                  importance_base = coalesce(importance_base, importance), importance = ?5
+WHERE id = ?1
+
+-- name: set_tier
+UPDATE memory SET tier = ?2 WHERE id = ?1 AND state IN ('active', 'contested')
+
+-- name: add_access
+INSERT INTO access (memory, count, last)
+SELECT ?1, 1, ?2 WHERE EXISTS (SELECT 1 FROM memory WHERE id = ?1)
+ON CONFLICT (memory) DO UPDATE SET count = access.count + 1, last = excluded.last
+
+-- name: drop_access
+DELETE FROM access WHERE memory = ?
+
+-- name: note_purged
+INSERT INTO purged (id, by, seq, entry, at)
+SELECT m.id, m.superseded_by, m.seq, l.id, m.superseded FROM memory m JOIN ledger l USING (seq)
+WHERE m.superseded IS NOT NULL AND m.superseded < ? AND m.superseded_by IS NOT NULL AND m.extractor IS NOT NULL
+ON CONFLICT (by, id) DO NOTHING
+
+-- name: rated_by
+SELECT EXISTS (SELECT 1 FROM {numbers:seqs:s} JOIN ledger l ON l.seq = s.value WHERE l.op = 'feedback')
+
+-- name: predecessors
+SELECT {columns} FROM memory m JOIN ledger l ON l.seq = m.seq
+WHERE m.superseded_by IS NOT NULL AND m.superseded_by = :id AND m.id <> :id ORDER BY m.updated, m.n LIMIT :limit
+
+-- name: ruled
+SELECT EXISTS (SELECT 1 FROM ruling)
+
+-- name: pinned_memories
+SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
+WHERE p.pinned = 1 AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: pinned_brief
+SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
+WHERE p.pinned = 1 AND {live} AND {not_reserved} AND {not_quarantined} AND {where}
+ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
