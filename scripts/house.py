@@ -178,7 +178,6 @@ def counted_rows(root: Path) -> Iterator[Row]:
     yield "storage seam methods", _sum(found["seam"])
     yield "public methods of Space", str(found["space"])
     yield "methods of its sub-objects", _sum(found["parts"])
-    yield "deprecated names of Space", str(found["deprecated"])
     yield "marks per 1,000 words: command line help", marks_rate(iter(found["help"]))
 
 

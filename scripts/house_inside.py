@@ -4,12 +4,11 @@ It imports nothing but the packages that every version of Memplane has, so that 
 """
 
 import importlib
-import inspect
 import json
 import runpy
 import sys
+import tempfile
 import threading
-import typing
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any
@@ -35,19 +34,16 @@ def seam() -> dict[str, int]:
     return {cls.__name__: len(public(cls)) for cls in own if getattr(cls, "_is_protocol", False)}
 
 
-def returned(space: type, name: str) -> type | None:
-    """The class of the object that a property of `Space` returns, where it belongs to the same package."""
-    member = inspect.getattr_static(space, name)
-    function = getattr(member, "fget", None) or getattr(member, "func", None)
-    hint = typing.get_type_hints(function).get("return") if function else None
-    return hint if isinstance(hint, type) and hint.__module__.startswith("memplane.space") else None
-
-
-def deprecated(space: type, name: str) -> bool:
-    """Whether a name is only kept for programs written for an earlier version."""
-    member = inspect.getattr_static(space, name)
-    function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-    return hasattr(function, "__deprecated__") or "deprecated" in getattr(function, "__module__", "")
+def parts_of_space() -> dict[str, int]:
+    """The public names of the objects that a space has as attributes."""
+    memplane = importlib.import_module("memplane").Memplane
+    with tempfile.TemporaryDirectory() as data, memplane.open(data, embedder=None) as plane:
+        held = {name: type(value) for name, value in vars(plane.space("alice")).items()}
+    return {
+        name: len(public(cls))
+        for name, cls in held.items()
+        if not name.startswith("_") and cls.__module__.startswith("memplane.space.")
+    }
 
 
 def help_texts(command: Any) -> Iterator[str]:
@@ -60,14 +56,10 @@ def help_texts(command: Any) -> Iterator[str]:
 def count(command: Any, *_: object, **__: object) -> None:
     """Instead of the command line: print what only an import shows."""
     space = importlib.import_module("memplane").Space
-    names = public(space)
-    parts = {name: cls for name in sorted(names) if (cls := returned(space, name))}
-    old = {name for name in names if deprecated(space, name)}
     found = {
         "seam": seam(),
-        "space": len(names - set(parts) - old),
-        "parts": {name: len(public(cls)) for name, cls in parts.items()},
-        "deprecated": len(old),
+        "space": len(public(space)),
+        "parts": parts_of_space(),
         "help": list(help_texts(command)),
     }
     print(json.dumps(found))
