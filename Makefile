@@ -75,7 +75,7 @@ eval: env ## Quality on the data sets in MEMPLANE_EVAL_DATA
 	$(BIN)/python -m benchmarks.quality
 
 screenshots: env ## Pictures of the console for the docs, into docs/images
-	PYTHONPATH=tests $(BIN)/python -m scripts.screenshots
+	PYTHONPATH=tests/support $(BIN)/python -m scripts.screenshots
 
 lock: env ## Pin the dependencies anew, with hashes and without addresses
 	$(PIP) install --quiet uv

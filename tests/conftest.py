@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 import npm_tools
+from command_line import cli, filled, filled_once, shell
 from engines import ENGINES, HOME, Home, KeptConnections, both_engines, fresh_folder
 from http_server import serving
 from memplane import Memplane, Settings
@@ -43,7 +44,18 @@ from object_servers import azurite, seaweedfs
 from postgres_server import PostgresServer, postgres_server, postgres_url
 from preloaded import Preloaded, preloaded
 
-__all__ = ["azurite", "both_engines", "fresh_folder", "postgres_server", "postgres_url", "seaweedfs"]
+__all__ = [
+    "azurite",
+    "both_engines",
+    "cli",
+    "filled",
+    "filled_once",
+    "fresh_folder",
+    "postgres_server",
+    "postgres_url",
+    "seaweedfs",
+    "shell",
+]
 """What is written elsewhere."""
 
 TENANT = "default"
@@ -54,9 +66,9 @@ LONG = {
     "test_docs",
     "test_erasure",
     "test_every_page",
-    "test_fleet",
-    "test_fleet_crash",
-    "test_fleet_work",
+    "test_cluster",
+    "test_cluster_crash",
+    "test_cluster_work",
     "test_mcp",
     "test_openapi",
     "test_processes",

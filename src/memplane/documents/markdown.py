@@ -2,7 +2,7 @@
 
 One pass over the lines, whatever they hold: CommonMark's block rules with GitHub's tables, as far as they decide what
 an outermost block is. A parser that builds the whole tree takes twice as long for two kilobytes, and seconds for
-sixteen that quote deeply; `tests/unit/test_documents_markdown.py` compares what both say.
+sixteen that quote deeply; `tests/documents/test_markdown.py` compares what both say.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 An engine keeps any number of spaces and one catalog. `Engine` finds and opens them, `Database` begins transactions on one of
 them, `Connection` runs statements inside a transaction, and `FullText` is the word index. The rest of this package is concrete
-code over these protocols, written once. `sqlite/` and `postgres/` implement them; both pass tests/contract/.
+code over these protocols, written once. `sqlite/` and `postgres/` implement them; both pass tests/storage/contract/.
 
 Statements have names. Their SQL is in `queries/`, one file for each noun, in the SQL that both engines share; a `Dialect` says how an
 engine writes the few expressions that differ, and an engine may bring its own version of a named statement.

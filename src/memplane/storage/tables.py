@@ -2,7 +2,7 @@
 
 A move copies rows as they are, so that nothing changes: ids, places, digests, salts, vectors. Only what an engine makes for
 itself is left out: its word index, and the stamps by which caches see what is new. A table that is added to a schema is added
-here; tests/contract/test_moving.py compares the two.
+here; tests/storage/contract/test_moving.py compares the two.
 """
 
 from collections.abc import Callable, Sequence

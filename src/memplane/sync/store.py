@@ -1,4 +1,4 @@
-"""What every object store must do. Each passes tests/contract/test_objects.py.
+"""What every object store must do. Each passes tests/sync/test_object_stores.py.
 
 A store keeps bytes under keys: relative paths with `/` between their parts, any Unicode, no part empty, `.` or `..`.
 Every write of other content gives an object another version, an opaque word that no other content of that key ever had

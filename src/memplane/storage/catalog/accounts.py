@@ -1,7 +1,7 @@
 """What tenants used, and what they may use: the part of the catalog that metering and limits need.
 
 Nothing here is synced to the disk: a process that is killed loses nothing of it, a loss of power the last moments. Every
-engine passes tests/contract/test_accounts.py.
+engine passes tests/storage/contract/test_accounts.py.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """What an installation keeps about credentials: the part of the catalog database that identity needs.
 
 The catalog is one database beside the spaces and holds what belongs to no single one of them. Every engine passes
-tests/contract/test_credentials.py. It never holds a secret, only what a secret can be checked against.
+tests/storage/contract/test_credentials.py. It never holds a secret, only what a secret can be checked against.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 A space is the truth about what is in it, and the directory a hint where to look. It is noted before the space commits, so
 a crash in between leaves an entry too many and never one too few; whoever looks makes sure in the space itself. Every
-engine passes tests/contract/test_directory.py.
+engine passes tests/storage/contract/test_directory.py.
 
 A sync for every note would make uploading half as fast. So the directory also says of whom it is complete, and a note
 may be lost with the power as long as its owner is not: whoever misses something looks through those spaces first.
