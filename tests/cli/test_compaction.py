@@ -80,7 +80,7 @@ def test_a_day_must_be_one(adr):
 def test_retention_in_words(adr):
     done = adr("retention")
 
-    assert "What was said is kept for 7 days, then its day is compacted and it is removed." in done.out
+    assert "Turns are kept for 7 days, then compacted and removed." in done.out
     assert f"Due now: 1 raw day ({DAY} to {DAY}) with 3 entries" in done.out
     adr("compact")
     after = adr("retention")

@@ -410,7 +410,7 @@ def test_per_layer_days(open_plane):
         3,
         30,
     )
-    assert standing.words[0] == "What was said is kept forever."
+    assert standing.words[0] == "Turns are kept forever."
 
 
 def test_the_policy_tells_what_it_would_remove(space):
@@ -419,7 +419,7 @@ def test_the_policy_tells_what_it_would_remove(space):
     standing = space.overview.retention()
 
     assert [(due.day, due.entries) for due in standing.due] == [(DAY, 5)]
-    assert standing.words[0].startswith("What was said is kept for 7 days")
+    assert standing.words[0].startswith("Turns are kept for 7 days")
 
 
 def test_each_layer_is_kept_apart():

@@ -38,23 +38,22 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> list[str]:
         """The policy in sentences."""
         who = {
-            "person": "A learning waits as a draft until a person confirms or rejects it.",
-            "auto": "A learning is confirmed by this policy, without asking.",
+            "person": "Drafts wait until a person confirms or rejects them.",
+            "auto": "Drafts of the owner are confirmed automatically.",
         }[self.confirm]
         return [
-            _describe_days("What was said", self.raw_days, "then its day is compacted and it is removed"),
-            _describe_days("Daily summaries", self.summary_days, "then they are removed"),
-            _describe_days("Weekly digests", self.digest_days, "counted from when they were last written"),
-            "Behavioral memory, facts under a key, documents and what was stored on purpose stay until forgotten.",
+            _describe_days("Turns", self.raw_days, "then compacted and removed"),
+            _describe_days("Daily summaries", self.summary_days, "then removed"),
+            _describe_days("Weekly digests", self.digest_days, "counted from their last change"),
+            "Behavioral memories, keyed facts, documents and explicitly stored memories are kept until forgotten.",
             who,
         ]
 
 
 def _describe_days(what: str, days: int | None, then: str) -> str:
-    verb = "is" if what == "What was said" else "are"
     if days is None:
-        return f"{what} {verb} kept forever."
-    return f"{what} {verb} kept for {days} {'day' if days == 1 else 'days'}, {then}."
+        return f"{what} are kept forever."
+    return f"{what} are kept for {days} {'day' if days == 1 else 'days'}, {then}."
 
 
 def retention_of(settings: Settings) -> Retention:

@@ -1,4 +1,4 @@
-"""What may be wrong with a space, in figures: damage, junk, secrets and loops."""
+"""Health checks of a space: damage, junk, secrets and loops."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ _DUPLICATES_RATE_MAX = 0.1
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -22,7 +22,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything looked at."""
+    """The results of all checks."""
 
     space: str
     checks: tuple[Check, ...]
@@ -48,12 +48,12 @@ def examine(space: Space) -> Diagnosis:
 
 def _files(space: Space) -> Check:
     problems = space.ledger.check()
-    return Check(name="files", ok=not problems, detail="; ".join(problems[:3]) or "the database is sound")
+    return Check(name="files", ok=not problems, detail="; ".join(problems[:3]) or "the database is intact")
 
 
 def _ledger(space: Space) -> Check:
     found = space.ledger.verify()
-    detail = "; ".join(found.problems[:3]) or f"{found.entries} entries follow from each other"
+    detail = "; ".join(found.problems[:3]) or f"{found.entries} entries verified"
     return Check(
         name="ledger", ok=found.ok, detail=detail, figures={"entries": found.entries, "erased": found.erased}
     )
@@ -61,13 +61,13 @@ def _ledger(space: Space) -> Check:
 
 def _projection(space: Space) -> Check:
     lag, unreadable = space.overview.lag(), space.ledger.unreadable()
-    parts = [f"{lag} entries wait to be derived; reading goes on with them"] if lag else []
-    parts += [f"{unreadable} entries cannot be understood; they are in the ledger only"] if unreadable else []
+    parts = [f"{lag} entries are not indexed yet; the next read continues"] if lag else []
+    parts += [f"{unreadable} entries are unreadable and exist in the ledger only"] if unreadable else []
     figures: dict[str, float] = {"lag": lag, "unreadable": unreadable}
     return Check(
         name="projection",
         ok=not (lag or unreadable),
-        detail="; ".join(parts) or "memory is up to date",
+        detail="; ".join(parts) or "memories and indexes are up to date",
         figures=figures,
     )
 
@@ -76,7 +76,7 @@ def _duplicates(space: Space) -> Check:
     texts = [memory.text.strip().casefold() for memory in space.overview.newest_memories(_SAMPLE)]
     copies = sum(count - 1 for count in Counter(texts).values())
     rate = copies / len(texts) if texts else 0.0
-    detail = f"{copies} of the newest {len(texts)} memories say what another one says"
+    detail = f"{copies} of the newest {len(texts)} memories are duplicates"
     return Check(name="duplicates", ok=rate < _DUPLICATES_RATE_MAX, detail=detail, figures={"rate": rate})
 
 
@@ -97,14 +97,14 @@ def _texts(space: Space) -> list[Check]:
         Check(
             name="secrets",
             ok=not secret,
-            detail=f"{secret} texts hold what looks like a secret"
+            detail=f"{secret} texts contain a likely secret"
             + ("; `memplane replay` redacts them" if secret else ""),
             figures={"rate": secret / count},
         ),
         Check(
             name="loops",
             ok=not looped,
-            detail=f"{looped} texts hold injected memory"
+            detail=f"{looped} texts contain injected memory"
             + ("; `memplane replay` removes it" if looped else ""),
             figures={"rate": looped / count},
         ),
