@@ -648,7 +648,7 @@ def test_a_recall_explains_itself(cli):
     assert "meaning" in told.out
     assert kept in told.out
     assert "is returned instead" in cli("recall", "where does she live?", "--expect", kept).out
-    assert "ever kept" in cli("recall", "where does she live?", "--expect", "turn-x").out
+    assert "ever stored" in cli("recall", "where does she live?", "--expect", "turn-x").out
 
 
 def test_a_conflict_is_listed_and_settled(cli):
