@@ -70,7 +70,7 @@ def take(pages: Sequence[str], folder: Path, browser: Browser, **options: Any) -
     ):
         ids = tell(plane, identity, clock)
         with serving(plane, keys=identity) as console:
-            ticket = identity.ticket(door="console", ttl=timedelta(minutes=5)).reveal()
+            ticket = identity.ticket(adapter="console", ttl=timedelta(minutes=5)).reveal()
             pictures = _Pictures(browser, console.url, f"/console/enter?ticket={ticket}")
             return [
                 pictures.take(path.format_map(ids), folder / f"{name}-{shade}.png", shade)

@@ -112,7 +112,7 @@ class Engine:
 
     def space(self, owner: str, *, tenant: str = TENANT_DEFAULT, caller: Caller | None = None) -> Space:
         """The space of one owner; any text is a valid owner id. The space is created on first use."""
-        for field in ("actor", "door", "session") if caller is not None else ():
+        for field in ("actor", "adapter", "session") if caller is not None else ():
             check_caller(getattr(caller, field), field=field)
         return Space(Context(self._parts, tenant, owner, caller or Caller()))
 
@@ -232,7 +232,7 @@ class Engine:
         memories. Failures are retried with back-off, like enrichment."""
         now = self.clock()
         today = day_of(now)
-        space = self.space(owner, tenant=tenant, caller=Caller(door="retention"))
+        space = self.space(owner, tenant=tenant, caller=Caller(adapter="retention"))
         if space.ledger.bookmark(_MAINTENANCE_BOOKMARK) == today:
             return
         for work in self._daily:

@@ -113,7 +113,7 @@ class Caller(msgspec.Struct, frozen=True, gc=False):
     """Who makes a call. Set by the adapter, never by a request argument."""
 
     actor: str = ""
-    door: str = "python"
+    adapter: str = msgspec.field(default="python", name="door")
     session: str = ""
 
 
@@ -473,7 +473,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: datetime
     space: str
     actor: str
-    door: str
+    adapter: str = msgspec.field(name="door")
     session: str
     action: str
     target: str | None

@@ -43,10 +43,10 @@ def test_a_key_opens_what_it_was_made_for(identity):
     The principal says exactly what the grant said.
     """
     found = principal_of(
-        identity, name="laptop", tenant="acme", spaces=["b", "a"], doors=["mcp"], rights=[Right.READ]
+        identity, name="laptop", tenant="acme", spaces=["b", "a"], adapters=["mcp"], rights=[Right.READ]
     )
 
-    assert (found.tenant, found.subject, found.spaces, found.doors, found.rights) == (
+    assert (found.tenant, found.subject, found.spaces, found.adapters, found.rights) == (
         "acme",
         "laptop",
         {"a", "b"},
@@ -135,8 +135,8 @@ def test_the_same_agent_of_two_tenants(identity):
     [
         {"rights": []},
         {"spaces": []},
-        {"doors": []},
-        {"doors": ["window"]},
+        {"adapters": []},
+        {"adapters": ["window"]},
         {"rights": [Right.ADMIN], "spaces": ["a"]},
         {"rights": [Right.ADMIN], "agent": "a"},
         {"ttl": timedelta(0)},
@@ -219,23 +219,23 @@ def test_the_only_administrator_is_known(identity, clock):
     Of a tenant and a door, among the keys that live; a session is none, and knows its key.
     """
     admin = {"rights": [Right.ADMIN]}
-    assert identity.only_admin("default", door="console") is None
+    assert identity.only_admin("default", adapter="console") is None
     first = key_of(identity, **admin)
     key_of(identity)
     key_of(identity, tenant="acme", **admin)
-    key_of(identity, doors=["plane"], **admin)
+    key_of(identity, adapters=["plane"], **admin)
     passing = key_of(identity, ttl=timedelta(hours=1), **admin)
-    assert identity.only_admin("default", door="console") is None
+    assert identity.only_admin("default", adapter="console") is None
     clock.advance(hours=1)
     session = identity.sign_in(
-        identity.authenticate(first.bearer.reveal(), peer=PEER), door="console", ttl=timedelta(hours=1)
+        identity.authenticate(first.bearer.reveal(), peer=PEER), adapter="console", ttl=timedelta(hours=1)
     )
-    assert identity.only_admin("default", door="console") == first.key.id
+    assert identity.only_admin("default", adapter="console") == first.key.id
     assert identity.parent_of(session.key.id) == first.key.id
     assert identity.parent_of(passing.key.id) is None
     identity.revoke(first.key.id)
 
-    assert identity.only_admin("default", door="console") is None
+    assert identity.only_admin("default", adapter="console") is None
 
 
 def test_a_key_expires(identity, clock):
@@ -277,7 +277,7 @@ def test_the_owner_key_is_made_once(open_identity):
 
     assert made[1:] == [None, None]
     owner = second.authenticate(made[0].bearer.reveal(), peer=PEER)
-    assert (owner.tenant, owner.spaces, owner.doors, owner.rights) == ("default", None, None, set(Right))
+    assert (owner.tenant, owner.spaces, owner.adapters, owner.rights) == ("default", None, None, set(Right))
     assert len(second.list_keys()) == 2
 
 
@@ -421,28 +421,30 @@ names = st.sampled_from(["a", "b", "c", "A", "ä"])
 
 @given(
     spaces=st.none() | st.sets(names, min_size=1),
-    doors=st.none() | st.sets(st.sampled_from(sorted(ADAPTERS)), min_size=1),
+    adapters=st.none() | st.sets(st.sampled_from(sorted(ADAPTERS)), min_size=1),
     rights=st.sets(st.sampled_from(Right), min_size=1),
     right=st.sampled_from(Right),
-    door=st.sampled_from(sorted(ADAPTERS)),
+    adapter=st.sampled_from(sorted(ADAPTERS)),
     space=st.none() | names,
 )
-def test_a_principal_opens_what_lies_in_all_of_its_scopes(crowded, spaces, doors, rights, right, door, space):
+def test_a_principal_opens_what_lies_in_all_of_its_scopes(
+    crowded, spaces, adapters, rights, right, adapter, space
+):
     """
     Door and right and space, each: what one allows no other can take back or add to, through the catalog and back.
     """
     identity, _, _ = crowded
     if Right.ADMIN in rights:
         spaces = None
-    principal = principal_of(identity, spaces=spaces, doors=doors, rights=rights)
+    principal = principal_of(identity, spaces=spaces, adapters=adapters, rights=rights)
     allowed = (
-        (doors is None or door in doors)
+        (adapters is None or adapter in adapters)
         and (right in rights or Right.ADMIN in rights)
         and (space is None or spaces is None or space in spaces)
     )
 
     try:
-        principal.check(right, door=door, space=space)
+        principal.check(right, adapter=adapter, space=space)
     except Forbidden:
         assert not allowed
     else:
@@ -454,4 +456,4 @@ def test_a_principal_without_rights_opens_nothing():
     The default is no.
     """
     with pytest.raises(Forbidden):
-        Principal(tenant="t", subject="s").check(Right.READ, door="mcp")
+        Principal(tenant="t", subject="s").check(Right.READ, adapter="mcp")

@@ -131,7 +131,7 @@ def test_upstream_admin_implies_all(identity, claims):
     found = enter(identity, jwt.encode(claims | {"scopes": ["admin"]}, SECRET))
 
     for right in Right:
-        found.check(right, door="facts", space="someone else")
+        found.check(right, adapter="facts", space="someone else")
 
 
 def test_upstream_expired_is_rejected(identity, claims, now):
@@ -245,7 +245,7 @@ def test_claims_become_a_principal(identity, claims, extra, rights, spaces):
     """
     found = enter(identity, jwt.encode(claims | extra, SECRET))
 
-    assert (found.rights, found.spaces, found.doors) == (rights, spaces, None)
+    assert (found.rights, found.spaces, found.adapters) == (rights, spaces, None)
 
 
 def test_tenant_and_doors_can_be_said(identity, claims):
@@ -254,7 +254,7 @@ def test_tenant_and_doors_can_be_said(identity, claims):
     """
     found = enter(identity, jwt.encode(claims | {"tenant": "acme", "doors": ["mcp"]}, SECRET))
 
-    assert (found.tenant, found.doors) == ("acme", {"mcp"})
+    assert (found.tenant, found.adapters) == ("acme", {"mcp"})
 
 
 @pytest.mark.parametrize("sub", [None, ""])

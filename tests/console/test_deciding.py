@@ -87,7 +87,7 @@ def test_the_last_administrator_is_warned(client, identity, key):
     sign_in(client, key)
     asked = client.get("/console/keys").text
     identity.create_key(Grant(name="second", rights=tuple(Right)))
-    identity.create_key(Grant(name="elsewhere", rights=tuple(Right), doors=["plane"]))
+    identity.create_key(Grant(name="elsewhere", rights=tuple(Right), adapters=["plane"]))
     later = client.get("/console/keys").text
 
     assert asked.count("the last one that may administer") == 1

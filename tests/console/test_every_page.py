@@ -10,7 +10,18 @@ import pytest
 from axe import axe_source, violations
 from browser import Watched
 from conftest import HandClock, fresh_plane
-from console_pages import DOOR, HEBREW, LABEL, NO_PAGES, NOT_SHOWN, ROOT, VISITS, furnish, signed_in, visited
+from console_pages import (
+    ADAPTER,
+    HEBREW,
+    LABEL,
+    NO_PAGES,
+    NOT_SHOWN,
+    ROOT,
+    VISITS,
+    furnish,
+    signed_in,
+    visited,
+)
 from http_server import serving
 
 WIDE, NARROW = 1_280, 400
@@ -97,9 +108,9 @@ def test_no_page_is_left_out(site):
     """
     shown = {
         route.path.removeprefix(ROOT)
-        for door in site.console.app.doors
-        if door.name == DOOR
-        for route in door.routes
+        for adapter in site.console.app.adapters
+        if adapter.name == ADAPTER
+        for route in adapter.routes
         if "GET" in route.methods
     }
 

@@ -15,7 +15,7 @@ MINUTES = timedelta(minutes=5)
 
 
 def ticket_of(identity):
-    return identity.ticket(door="console", ttl=MINUTES).reveal()
+    return identity.ticket(adapter="console", ttl=MINUTES).reveal()
 
 
 def word_in(answer):

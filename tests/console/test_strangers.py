@@ -39,8 +39,8 @@ def test_no_page_tells_a_stranger_anything(console, bob, alice):
     ids = {"space": "@alice", "entry": "@said", "document": "@book", "memory": f"@{alice.memories()[0].id}"}
     before = alice.overview.stats()
     tried = 0
-    for door in console.app.doors:
-        for route in door.routes if door.name == "console" else ():
+    for adapter in console.app.adapters:
+        for route in adapter.routes if adapter.name == "console" else ():
             path = PARAMETER.sub(lambda found: ids.get(found[1], "@x"), route.path)
             for method in route.methods:
                 data = None if method == "GET" else {"_word": bob.word, "sure": "yes", "winner": "x"}

@@ -60,10 +60,10 @@ class Bench:
         for _ in range(requests):
             assert self.begun.acquire(timeout=PATIENCE_SECONDS)
 
-    def doors(self):
-        return [self.door(), Adapter(name="plane", routes=(), paths=("/history/",), errors=PLAIN)]
+    def adapters(self):
+        return [self.adapter(), Adapter(name="plane", routes=(), paths=("/history/",), errors=PLAIN)]
 
-    def door(self):
+    def adapter(self):
         routes = [route for prefix in PREFIXES for route in self.routes(prefix)]
         return Adapter(name="facts", routes=tuple(routes), paths=("/api/v1/",), errors=FLAT)
 
@@ -72,7 +72,7 @@ class Bench:
             return Endpoint(
                 method=method,
                 path=prefix + path,
-                door="facts",
+                adapter="facts",
                 summary="",
                 handle=handle,
                 right=right,
@@ -90,11 +90,11 @@ class Bench:
         yield made("POST", "/open-post", lambda call: json_response({}), right=None, body=bytes, media=None)
         yield made("GET", "/open", lambda call: json_response({}), right=None)
         yield AsgiRoute(
-            path=f"{prefix}/asgi", door="facts", summary="", app=asgi, right=Right.WRITE, methods=("POST",)
+            path=f"{prefix}/asgi", adapter="facts", summary="", app=asgi, right=Right.WRITE, methods=("POST",)
         )
-        yield AsgiRoute(path=f"{prefix}/events", door="facts", summary="", app=events, right=Right.READ)
+        yield AsgiRoute(path=f"{prefix}/events", adapter="facts", summary="", app=events, right=Right.READ)
         yield AsgiRoute(
-            path=f"{prefix}/ws", door="facts", summary="", app=websocket, right=Right.READ, websocket=True
+            path=f"{prefix}/ws", adapter="facts", summary="", app=websocket, right=Right.READ, websocket=True
         )
 
     def echo(self, call):
@@ -166,7 +166,7 @@ def bench():
 @pytest.fixture
 def server(plane, bench):
     settings = Settings(body_bytes_max=1 << 20, origins=("https://console.example",))
-    with serving(plane, settings=settings, doors=bench.doors(), observers=[bench]) as running:
+    with serving(plane, settings=settings, adapters=bench.adapters(), observers=[bench]) as running:
         yield running
 
 
@@ -209,7 +209,7 @@ def test_every_refusal_has_the_shape_of_its_prefix(server, prefix):
     client = server.client()
     nobody, wrong, locked = server.client(None), server.client("wrong"), server.client(LOCKED)
     reader = server.client(server.keys.add("reader", subject="reader", rights={Right.READ}))
-    elsewhere = server.client(server.keys.add("elsewhere", subject="e", doors={"mcp"}))
+    elsewhere = server.client(server.keys.add("elsewhere", subject="e", adapters={"mcp"}))
     unprocessable = 422 if prefix == "/test" else 400
     echo = f"{prefix}/echo"
     tried = [
@@ -310,7 +310,7 @@ def test_without_authentication_everybody_is_the_default_caller(plane, bench):
     """
     What `--no-auth` means.
     """
-    with serving(plane, doors=bench.doors(), auth=False) as running:
+    with serving(plane, adapters=bench.adapters(), auth=False) as running:
         assert running.client(None).post("/test/echo", json={"text": "a"}).json()["subject"] == "default"
 
 
@@ -363,7 +363,7 @@ def test_a_slow_sender_is_given_up(plane, bench):
     """
     A body that does not come is a 408, and the connection is closed.
     """
-    with serving(plane, settings=Settings(body_seconds_max=1), doors=bench.doors()) as server:
+    with serving(plane, settings=Settings(body_seconds_max=1), adapters=bench.adapters()) as server:
         answer = raw_exchange(
             server,
             b"POST /test/echo HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer owner-key\r\n"
@@ -592,7 +592,7 @@ def test_one_caller_has_few_large_bodies_in_memory(plane, bench, path):
     )
     large = {"text": "a" * 100_000}
     settings = Settings(body_seconds_max=2 * PATIENCE_SECONDS)
-    with serving(plane, doors=bench.doors(), settings=settings, observers=[bench]) as server:
+    with serving(plane, adapters=bench.adapters(), settings=settings, observers=[bench]) as server:
         other = server.client(server.keys.add("other-key", subject="other"))
         with ExitStack() as stack:
             for _ in range(4):
@@ -614,7 +614,7 @@ def test_a_stream_ends_when_the_server_does(plane, bench):
     """
     Nobody waits for a client that only listens.
     """
-    with serving(plane, doors=bench.doors()) as running:
+    with serving(plane, adapters=bench.adapters()) as running:
         connection = running.socket()
         connection.sendall(b"GET /test/events HTTP/1.1\r\nhost: localhost\r\nx-api-key: owner-key\r\n\r\n")
         received = b""

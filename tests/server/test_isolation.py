@@ -82,7 +82,7 @@ def intruders(server):
     keys = server.keys
     keys.add("bob", subject="bob", spaces={"bob"}, rights=USUAL)
     keys.add("other-tenant", subject="alice", tenant="other")
-    keys.add("other-door", subject="alice", spaces={"alice"}, doors={"nothing"}, rights=USUAL)
+    keys.add("other-door", subject="alice", spaces={"alice"}, adapters={"nothing"}, rights=USUAL)
     keys.add("no-rights", subject="alice", spaces={"alice"}, rights=())
     return ("bob", "other-tenant", "other-door", "no-rights", "made-up", "")
 
@@ -205,7 +205,9 @@ def test_every_endpoint_is_tried(server, alice):
     """
     A new endpoint is tried before it is merged.
     """
-    routes = {route.path for door in server.app.doors for route in door.routes if door.name != CONSOLE}
+    routes = {
+        route.path for adapter in server.app.adapters for route in adapter.routes if adapter.name != CONSOLE
+    }
 
     assert routes == {path for path, *_ in attempts(alice)} | OPEN | OWN | STREAMS
 

@@ -39,7 +39,7 @@ CONTEXT = ErrorContext(request_id="r1")
 
 def endpoint(path="/x", method="POST", **fields):
     fields = {"right": Right.READ, "handle": lambda call: json_response({})} | fields
-    return Endpoint(method=method, path=path, door="test", summary="A test", **fields)
+    return Endpoint(method=method, path=path, adapter="test", summary="A test", **fields)
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -340,7 +340,7 @@ ROUTES = [
     endpoint("/shelves/{shelf:path}/books/{book:path}", "DELETE"),
     endpoint("/history/{agent}", "GET"),
     endpoint("/history/special", "GET"),
-    AsgiRoute(path="/ws", door="test", summary="", app=lambda *_: None, right=None, websocket=True),
+    AsgiRoute(path="/ws", adapter="test", summary="", app=lambda *_: None, right=None, websocket=True),
 ]
 
 
@@ -553,12 +553,14 @@ def test_every_door_and_path_is_in_the_reference(plane):
     """
     docs/reference/http.md names each, and each door is one that a credential can be limited to.
     """
-    doors = all_adapters(plane, Settings())
+    adapters = all_adapters(plane, Settings())
 
-    assert [door.name for door in doors if f"| `{door.name}` |" not in REFERENCE] == []
-    assert [r.path for door in doors for r in door.routes if f"`{r.path}`" not in REFERENCE] == []
-    assert {door.name for door in doors} <= ADAPTERS
-    assert {r.door for door in doors for r in door.routes} == {door.name for door in doors}
+    assert [adapter.name for adapter in adapters if f"| `{adapter.name}` |" not in REFERENCE] == []
+    assert [r.path for adapter in adapters for r in adapter.routes if f"`{r.path}`" not in REFERENCE] == []
+    assert {adapter.name for adapter in adapters} <= ADAPTERS
+    assert {r.adapter for adapter in adapters for r in adapter.routes} == {
+        adapter.name for adapter in adapters
+    }
 
 
 def test_every_refusal_is_in_the_reference():

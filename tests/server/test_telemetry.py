@@ -36,7 +36,7 @@ def memory_door():
         raise KeyError("token=ghp_" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4zAb3d")
 
     def endpoint(path, work):
-        return Endpoint(method="GET", path=path, door="tool", summary="", handle=work, right=Right.WRITE)
+        return Endpoint(method="GET", path=path, adapter="tool", summary="", handle=work, right=Right.WRITE)
 
     return Adapter(name="tool", routes=(endpoint("/remember/{who}", handle), endpoint("/fail", fail)))
 
@@ -97,9 +97,9 @@ def told(tmp_path):
     settings = Settings(metrics_open=True)
     try:
         with Memplane.open(tmp_path / "data", embedder=None, listener=listener) as plane:
-            doors = [*all_adapters(plane, settings, metrics), memory_door()]
+            adapters = [*all_adapters(plane, settings, metrics), memory_door()]
             observers = [RequestLog(), metrics, tracing]  # told in the other order
-            with serving(plane, settings=settings, doors=doors, observers=observers) as running:
+            with serving(plane, settings=settings, adapters=adapters, observers=observers) as running:
                 running.spans = lambda count: awaited(exporter.get_finished_spans, count)
                 running.log = lambda count: [
                     json.loads(line) for line in awaited(lambda: log.getvalue().splitlines(), count)
@@ -134,7 +134,7 @@ def test_metrics_need_a_key_unless_they_are_opened(server):
     """
     assert server.client(None).get("/metrics").status_code == 401
     assert server.client().get("/metrics").headers["content-type"].startswith("text/plain")
-    limited = server.keys.add("limited", subject="x", doors={"plane"})
+    limited = server.keys.add("limited", subject="x", adapters={"plane"})
     assert server.client(limited).get("/metrics").status_code == 403
 
 

@@ -37,11 +37,15 @@ def missing(call):
 
 def endpoint(method, path, handle, **fields):
     return Endpoint(
-        method=method, path=path, door="v6", summary="", **{"right": Right.READ, "handle": handle, **fields}
+        method=method,
+        path=path,
+        adapter="v6",
+        summary="",
+        **{"right": Right.READ, "handle": handle, **fields},
     )
 
 
-DOOR = Adapter(
+ADAPTER = Adapter(
     name="v6",
     paths=("/v6/",),
     errors=FORMAT,
@@ -57,7 +61,7 @@ DOOR = Adapter(
 @pytest.fixture
 def serve(open_plane):
     def serve_(**settings):
-        return serving(open_plane(**settings), doors=[DOOR])
+        return serving(open_plane(**settings), adapters=[ADAPTER])
 
     return serve_
 

@@ -289,7 +289,7 @@ def test_imported_stores_do_not_use_up_a_session(space, plane, tmp_path):
     imported(space, tmp_path, *lines)
 
     assert plane.space("alice", caller=Caller(session="s1")).store("fact", "still allowed").id
-    assert {record.door for record in space.ledger.audit()} >= {"import:cli"}
+    assert {record.adapter for record in space.ledger.audit()} >= {"import:cli"}
 
 
 # ── interrupts ───────────────────────────────────────────────────────────────────────────────────────────────────

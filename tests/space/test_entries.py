@@ -22,7 +22,7 @@ def current(space) -> list[str]:
 
 
 def in_session(plane, session="s1", owner="alice"):
-    return plane.space(owner, caller=Caller(actor="agent", door="ipc", session=session))
+    return plane.space(owner, caller=Caller(actor="agent", adapter="ipc", session=session))
 
 
 def use_up(action, times: int) -> None:

@@ -9,7 +9,7 @@ from memplane.auth.principal import Right
 from memplane.console.cookies import NAME as NAME_OF_COOKIE
 from memplane.types import Role
 
-DOOR = "console"
+ADAPTER = "console"
 ROOT = "/console"
 
 SCRIPT = "<script>window.pwned=1</script>"
@@ -114,7 +114,7 @@ def visited():
 
 def signed_in(identity, url):
     """The cookie of a session, as a browser keeps it; how one comes by it is tried in test_signing."""
-    session = identity.ticket(door=DOOR, ttl=timedelta(hours=12)).reveal()
+    session = identity.ticket(adapter=ADAPTER, ttl=timedelta(hours=12)).reveal()
     return {
         "name": NAME_OF_COOKIE,
         "value": session,

@@ -27,12 +27,12 @@ class Keys:
         self.seen = []
         self.add(OWNER, subject="owner")
 
-    def add(self, credential, *, subject, tenant="default", spaces=None, doors=None, rights=ALL):
+    def add(self, credential, *, subject, tenant="default", spaces=None, adapters=None, rights=ALL):
         self.principals[credential] = Principal(
             tenant=tenant,
             subject=subject,
             spaces=None if spaces is None else frozenset(spaces),
-            doors=None if doors is None else frozenset(doors),
+            adapters=None if adapters is None else frozenset(adapters),
             rights=frozenset(rights),
         )
         return credential
@@ -90,12 +90,12 @@ class RunningServer:
 
 
 @contextmanager
-def serving(plane, *, keys=None, settings=None, doors=None, observers=(), auth=True):
+def serving(plane, *, keys=None, settings=None, adapters=None, observers=(), auth=True):
     """A server until the block ends. `doors` None opens every door there is."""
     keys = keys or Keys()
     faults = Faults()
     app = build_app(
-        plane, keys if auth else None, settings or Settings(), doors, observers=[faults, *observers]
+        plane, keys if auth else None, settings or Settings(), adapters, observers=[faults, *observers]
     )
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))

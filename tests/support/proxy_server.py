@@ -55,7 +55,7 @@ class Fronted:
 
 
 @contextmanager
-def fronting(open_plane, *, auth=True, plane=None, doors=None, **changes):
+def fronting(open_plane, *, auth=True, plane=None, adapters=None, **changes):
     """Both servers until the block ends."""
     with ExitStack() as stack:
         provider = Provider()
@@ -73,7 +73,9 @@ def fronting(open_plane, *, auth=True, plane=None, doors=None, **changes):
         settings = Settings(data=plane.settings.data, **chosen)
         keys = Keys()
         keys.add(ALICE, subject="alice", spaces={"alice"}, rights=(Right.READ, Right.WRITE))
-        server = stack.enter_context(serving(plane, keys=keys, settings=settings, auth=auth, doors=doors))
+        server = stack.enter_context(
+            serving(plane, keys=keys, settings=settings, auth=auth, adapters=adapters)
+        )
         yield Fronted(provider, server, stack)
         assert server.faults == []
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from memplane.adapters.anthropic import routes as tool
-from memplane.adapters.claiv.routes import adapter as v6_door
-from memplane.adapters.clawdapus.routes import adapter as plane_door
-from memplane.adapters.helmdeck.routes import adapter as facts_door
+from memplane.adapters.claiv.routes import adapter as claiv_adapter
+from memplane.adapters.clawdapus.routes import adapter as clawdapus_adapter
+from memplane.adapters.helmdeck.routes import adapter as helmdeck_adapter
 from memplane.adapters.mcp import http as mcp
-from memplane.adapters.proxy.routes import adapter as proxy_door
+from memplane.adapters.proxy.routes import adapter as proxy_adapter
 from memplane.auth.principal import Authenticator
 from memplane.config import Settings
-from memplane.console.routes import adapter as console_door
+from memplane.console.routes import adapter as console_adapter
 from memplane.engine import Engine
 from memplane.server import system
 from memplane.server.app import App
@@ -30,28 +30,28 @@ def all_adapters(
     passed: PassedListener | None = None,
 ) -> list[Adapter]:
     """Every door, one a line. The authenticator is for those where one can log in; the listeners hear what the proxy did."""
-    doors: list[Adapter] = [
-        plane_door(plane, settings),
-        facts_door(plane, settings, authenticator),
+    adapters: list[Adapter] = [
+        clawdapus_adapter(plane, settings),
+        helmdeck_adapter(plane, settings, authenticator),
         mcp.adapter(plane, settings),
         tool.adapter(),
-        v6_door(plane, settings),
-        console_door(plane, authenticator),
-        proxy_door(
+        claiv_adapter(plane, settings),
+        console_adapter(plane, authenticator),
+        proxy_adapter(
             plane, settings, authenticated=authenticator is not None, listener=listener, passed=passed
         ),
     ]
-    return [system.adapter(plane, settings, doors, metrics or Metrics()), *doors]
+    return [system.adapter(plane, settings, adapters, metrics or Metrics()), *adapters]
 
 
 def build_app(
     plane: Engine,
     authenticator: Authenticator | None,
     settings: Settings,
-    doors: Sequence[Adapter] | None = None,
+    adapters: Sequence[Adapter] | None = None,
     *,
     observers: Sequence[Observer] = (),
 ) -> App:
     """The application. Without an authenticator every caller may do everything; `doors` None is every adapter."""
-    opened = all_adapters(plane, settings, authenticator=authenticator) if doors is None else doors
+    opened = all_adapters(plane, settings, authenticator=authenticator) if adapters is None else adapters
     return App(plane, authenticator, settings, opened, observers)

@@ -29,7 +29,7 @@ class Claims(msgspec.Struct, omit_defaults=True):
     scope: str | None = None
     tenant: str | None = None
     spaces: list[str] | None = None
-    doors: list[str] | None = None
+    adapters: list[str] | None = msgspec.field(default=None, name="doors")
 
 
 class TokenRequirements(msgspec.Struct, frozen=True, kw_only=True):

@@ -113,13 +113,13 @@ class Identity:
         minted = mint(grant, now=self._clock())
         return minted if self._credentials.add(minted.key, once=f"key {word}") else None
 
-    def ticket(self, *, door: str, ttl: timedelta) -> Secret:
+    def ticket(self, *, adapter: str, ttl: timedelta) -> Secret:
         """The ticket of the owner's sign-in link: valid for minutes, for one adapter, and `sign_in` with `once`
         accepts it a single time."""
         grant = Grant(
-            name=f"{door} link",
+            name=f"{adapter} link",
             subject=_OWNER.subject,
-            doors=(door,),
+            adapters=(adapter,),
             rights=tuple(Right),
             ttl=ttl,
             passing=True,
@@ -127,7 +127,7 @@ class Identity:
         return self.create_key(grant).bearer
 
     def sign_in(
-        self, principal: Principal, *, door: str, ttl: timedelta, once: str | None = None
+        self, principal: Principal, *, adapter: str, ttl: timedelta, once: str | None = None
     ) -> MintedKey | None:
         """A key for one session at one adapter, with at most the rights and lifetime of the caller. With `once`, None
         for all but the first call with that nonce."""
@@ -135,11 +135,11 @@ class Identity:
         if principal.expires is not None:
             ttl = min(ttl, timedelta(microseconds=principal.expires - now))
         grant = Grant(
-            name=f"{door} session",
+            name=f"{adapter} session",
             tenant=principal.tenant,
             subject=principal.subject,
             spaces=principal.spaces,
-            doors=(door,),
+            adapters=(adapter,),
             rights=tuple(principal.rights),
             ttl=max(ttl, timedelta(seconds=1)),
             parent=principal.credential if is_key_id(principal.credential) else None,
@@ -157,7 +157,7 @@ class Identity:
         """Every key, including revoked ones, oldest first; without sessions."""
         return [record for record in self._credentials.list_keys() if not record.passing]
 
-    def only_admin(self, tenant: str, *, door: str) -> str | None:
+    def only_admin(self, tenant: str, *, adapter: str) -> str | None:
         """The id of the only key that can administer the tenant through this adapter; None if there are several or
         none. It can still be revoked: a stolen key must end at once, and the owner of the data can create another."""
         now = self._clock()
@@ -166,7 +166,7 @@ class Identity:
             for record in self.list_keys()
             if record.tenant == tenant
             and Right.ADMIN in record.rights
-            and (record.doors is None or door in record.doors)
+            and (record.doors is None or adapter in record.doors)
             and _lives(record, now)
         ]
         return living[0] if len(living) == 1 else None

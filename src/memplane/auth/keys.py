@@ -52,7 +52,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """The space used by interfaces that name none; defaults to the agent, the only space, or the name."""
     spaces: Collection[str] | None = None
     """None: every space of the tenant, unless it is an agent's key."""
-    doors: Collection[str] | None = None
+    adapters: Collection[str] | None = None
     """None: every adapter."""
     rights: Collection[Right] = (Right.READ, Right.WRITE)
     ttl: timedelta | None = None
@@ -100,7 +100,7 @@ def mint(grant: Grant, *, now: Instant, secret: Secret | None = None) -> MintedK
         tenant=grant.tenant,
         subject=grant.subject or grant.agent or only or name,
         spaces=spaces,
-        doors=None if grant.doors is None else tuple(sorted(set(grant.doors))),
+        doors=None if grant.adapters is None else tuple(sorted(set(grant.adapters))),
         rights=tuple(sorted({right.value for right in grant.rights})),
         created=now,
         expires=None if grant.ttl is None else now + grant.ttl // _MICROSECOND,
@@ -147,7 +147,7 @@ def principal_of(record: KeyRecord) -> Principal:
         tenant=record.tenant,
         subject=record.subject,
         spaces=None if record.spaces is None else frozenset(record.spaces),
-        doors=None if record.doors is None else frozenset(record.doors),
+        adapters=None if record.doors is None else frozenset(record.doors),
         rights=frozenset(Right(right) for right in record.rights),
         credential=record.id,
         expires=record.expires,
@@ -169,12 +169,13 @@ def _check(grant: Grant) -> None:
         raise InvalidRequest("rights: give at least one of read, write and admin", field="rights")
     if grant.spaces is not None and not grant.spaces:
         raise InvalidRequest("spaces: name at least one", field="spaces")
-    if grant.doors is not None and not grant.doors:
-        raise InvalidRequest("doors: name at least one", field="doors")
-    unknown = sorted(set(grant.doors or ()) - ADAPTERS)
+    if grant.adapters is not None and not grant.adapters:
+        raise InvalidRequest("interfaces: name at least one", field="adapters")
+    unknown = sorted(set(grant.adapters or ()) - ADAPTERS)
     if unknown:
         raise InvalidRequest(
-            f"doors: {unknown[0]!r} is not a door; they are {', '.join(sorted(ADAPTERS))}", field="doors"
+            f"interfaces: {unknown[0]!r} is unknown; choose from {', '.join(sorted(ADAPTERS))}",
+            field="adapters",
         )
     if Right.ADMIN in set(grant.rights) and (grant.spaces is not None or grant.agent is not None):
         raise InvalidRequest(

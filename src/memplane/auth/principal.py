@@ -89,7 +89,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     a key."""
     spaces: frozenset[str] | None = None
     """None: every space of the tenant."""
-    doors: frozenset[str] | None = None
+    adapters: frozenset[str] | None = None
     """None: every adapter."""
     rights: frozenset[Right] = frozenset()
     credential: str = ""
@@ -97,19 +97,19 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     expires: Instant | None = None
     """When the credential expires; long connections check it."""
 
-    def check(self, right: Right, *, door: str, space: str | None = None) -> None:
+    def check(self, right: Right, *, adapter: str, space: str | None = None) -> None:
         """Raise `Forbidden` unless this is allowed through that adapter in that space."""
-        if self.doors is not None and door not in self.doors:
-            raise Forbidden(f"this credential does not open the {door} door")
+        if self.adapters is not None and adapter not in self.adapters:
+            raise Forbidden(f"this credential does not open the {adapter} door")
         if right not in self.rights and Right.ADMIN not in self.rights:
             raise Forbidden(f"this credential may not {right.value} here")
         if space is not None and self.spaces is not None and space not in self.spaces:
             raise Forbidden("this credential does not open that space")
 
-    def allows(self, right: Right, *, door: str, space: str) -> bool:
+    def allows(self, right: Right, *, adapter: str, space: str) -> bool:
         """Whether `check` would pass."""
         try:
-            self.check(right, door=door, space=space)
+            self.check(right, adapter=adapter, space=space)
         except Forbidden:
             return False
         return True

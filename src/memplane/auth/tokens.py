@@ -143,7 +143,7 @@ def principal_of(claims: Claims) -> Principal:
         tenant=claims.tenant or TENANT_DEFAULT,
         subject=subject,
         spaces=spaces,
-        doors=None if claims.doors is None else frozenset(claims.doors),
+        adapters=None if claims.adapters is None else frozenset(claims.adapters),
         rights=rights,
         credential=CREDENTIAL,
         expires=None if claims.exp is None else _instant(claims.exp),

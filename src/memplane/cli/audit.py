@@ -74,7 +74,7 @@ def audit(
         raise InvalidRequest("--claw and --type apply to a pod; pass --file or --log")
     found = call.existing_space().ledger.audit(since=since, until=until, limit=limit or _LIMIT_DEFAULT)
     rows = [
-        (when(it.at), it.actor, it.door, it.action, f"{it.outcome} {it.detail}".strip(), it.target or "")
+        (when(it.at), it.actor, it.adapter, it.action, f"{it.outcome} {it.detail}".strip(), it.target or "")
         for it in found
     ]
     call.out.answer(

@@ -122,7 +122,7 @@ def create(
     all_spaces: Annotated[bool, typer.Option("--all-spaces", help="Give access to every space.")] = False,
     agent: Agent = None,
     right: Rights = None,
-    door: Adapters = None,
+    adapter: Adapters = None,
     subject: Subject = None,
     tenant: Annotated[
         str, typer.Option("--tenant", metavar="NAME", help="Tenant of the key.")
@@ -142,7 +142,7 @@ def create(
         tenant=tenant,
         subject=subject,
         spaces=spaces or None,
-        doors=door or None,
+        adapters=adapter or None,
         rights=rights,
         ttl=ttl,
     )

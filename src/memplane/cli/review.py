@@ -84,5 +84,5 @@ def _suspect(suspect: QuarantinedEntry) -> Iterator[Text]:
     """Return the texts and the facts needed for a decision."""
     for text in suspect.texts:
         yield cell(text, style="bold")
-    facts = (", ".join(suspect.flags), when(suspect.recorded), suspect.caller.door, suspect.id)
+    facts = (", ".join(suspect.flags), when(suspect.recorded), suspect.caller.adapter, suspect.id)
     yield line(("  " + " · ".join(fact for fact in facts if fact), "dim"))

@@ -101,7 +101,7 @@ def console(
 
 
 def console_link(call: CommandContext, url: str) -> str:
-    ticket = call.identity.ticket(door=CONSOLE_ADAPTER, ttl=_LINK_TTL)
+    ticket = call.identity.ticket(adapter=CONSOLE_ADAPTER, ttl=_LINK_TTL)
     return f"{url}{CONSOLE}/enter?ticket={ticket.reveal()}"
 
 

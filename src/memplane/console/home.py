@@ -56,7 +56,7 @@ class Home:
         owners = [
             owner
             for owner in self._plane.spaces(principal.tenant)
-            if words in owner.casefold() and principal.allows(Right.READ, door=ADAPTER, space=owner)
+            if words in owner.casefold() and principal.allows(Right.READ, adapter=ADAPTER, space=owner)
         ]
         number = max(1, call.query["page"])
         first = (number - 1) * _PAGE_SIZE

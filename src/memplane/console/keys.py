@@ -49,7 +49,7 @@ class Keys:
             name=form.text("name").strip(),
             tenant=call.principal.tenant,
             spaces=spaces or None,
-            doors=[door for door in sorted(ADAPTERS) if form.checked(f"door-{door}")] or None,
+            adapters=[adapter for adapter in sorted(ADAPTERS) if form.checked(f"door-{adapter}")] or None,
             rights=[right for right in Right if form.checked(right)] or [Right.READ],
             ttl=None if days is None else timedelta(days=int(days)),
         )
@@ -74,7 +74,7 @@ class Keys:
         """What is asked before a key ends: which one it is, and what ends with it."""
         last = own = None
         if self._identity is not None:
-            last = self._identity.only_admin(call.principal.tenant, door=call.endpoint.door)
+            last = self._identity.only_admin(call.principal.tenant, adapter=call.endpoint.adapter)
             own = self._identity.parent_of(call.principal.credential)
 
         def question(record: KeyRecord) -> str:
@@ -108,7 +108,7 @@ class Keys:
             secret=secret,
             again=again,
             once=token_hex(_ONCE_BYTES),
-            doors=sorted(ADAPTERS),
+            adapters=sorted(ADAPTERS),
             rights=list(Right),
             asked=self._identity is not None,
         )

@@ -96,7 +96,7 @@ def one(call: Call) -> Response:
         rivals=_rivals(space, memory),
         told=space.overview.recall_count(memory.id),
         kinds=STORABLE_KINDS,
-        may_write=call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner),
+        may_write=call.principal.allows(Right.WRITE, adapter=call.endpoint.adapter, space=space.owner),
     )
 
 

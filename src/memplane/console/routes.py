@@ -67,7 +67,7 @@ def _endpoint(
     return Endpoint(
         method=method,
         path=ROOT + path,
-        door=ADAPTER,
+        adapter=ADAPTER,
         summary="A page of the console",
         handle=handle,
         right=right,

@@ -61,10 +61,10 @@ class SignIn:
         if self._identity is None:
             return redirect(call, to)
         principal = self._identity.authenticate(credential, peer=call.peer)
-        principal.check(Right.READ, door=ADAPTER)
+        principal.check(Right.READ, adapter=ADAPTER)
         minted = self._identity.sign_in(
             _session_grant(principal) if once else principal,
-            door=ADAPTER,
+            adapter=ADAPTER,
             ttl=SESSION,
             once=f"console link {principal.credential}" if once else None,
         )

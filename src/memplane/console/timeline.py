@@ -62,7 +62,7 @@ def listing(call: Call) -> Response:
     space = space_of(call)
     asked = {query.name: call.query[query.name] for query in _LISTING if query.name != "before"}
     found = space.overview.timeline(_narrowed(asked), before=call.query["before"], limit=_PAGE_SIZE)
-    conversations, doors = space.overview.recent_names()
+    conversations, adapters = space.overview.recent_names()
     return space_page(
         call,
         "timeline.html",
@@ -75,7 +75,7 @@ def listing(call: Call) -> Response:
         last=found[0].seq if found else 0,
         narrowed=any(asked.values()),
         conversations=_offered(conversations),
-        doors=_offered(doors),
+        adapters=_offered(adapters),
         ops=list(Op),
         roles=list(Role),
     )
@@ -94,7 +94,7 @@ def one(call: Call) -> Response:
         turns=[_marked(turn, derived) for turn in happening.turns],
         derived=derived,
         recalled=_recalled(space, happening),
-        may_write=call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner),
+        may_write=call.principal.allows(Right.WRITE, adapter=call.endpoint.adapter, space=space.owner),
     )
 
 
@@ -107,7 +107,7 @@ def _narrowed(asked: dict[str, str]) -> EntryFilter:
     return EntryFilter(
         ops=frozenset([Op(asked["op"])]) if asked["op"] in set(Op) else frozenset(),
         conversation=asked["conversation"] or None,
-        door=asked["door"] or None,
+        adapter=asked["door"] or None,
         role=asked["role"] or None,
         since=parse_instant(asked["since"], field="since") if asked["since"] else None,
         until=parse_instant(asked["until"], field="until") if asked["until"] else None,
@@ -178,7 +178,7 @@ class LiveTimeline:
     def _space(self, scope: Scope) -> Space:
         owner = links.owner_of(scope["path_params"]["space"])
         found = existing_space(
-            self._plane, scope["memplane.principal"], Right.READ, door=ADAPTER, owner=owner
+            self._plane, scope["memplane.principal"], Right.READ, adapter=ADAPTER, owner=owner
         )
         if found is None:
             raise NotFound("space", owner, place="this installation")
@@ -226,7 +226,7 @@ def rows() -> list[Row]:
 def stream(plane: Engine) -> AsgiRoute:
     return AsgiRoute(
         path=f"{links.ROOT}/space/{{space}}/live",
-        door=ADAPTER,
+        adapter=ADAPTER,
         summary="What comes into a space, as it comes",
         app=LiveTimeline(plane),
         right=Right.READ,

@@ -48,6 +48,6 @@ def writable_space(call: Call) -> Space:
 
 def space_page(call: Call, template: str, tab: str, space: Space, **values: Any) -> Response:
     """A page of a space, under its tab."""
-    may_write = call.principal.allows(Right.WRITE, door=call.endpoint.door, space=space.owner)
+    may_write = call.principal.allows(Right.WRITE, adapter=call.endpoint.adapter, space=space.owner)
     around: dict[str, Any] = {"owner": space.owner, "tab": tab, "tabs": TABS, "may_write": may_write}
     return page(call, template, **(around | values))

@@ -154,7 +154,7 @@ def _verify_audit(reader: Reader, walk: _Walk) -> int:
     while rows := reader.audit.rows(after=seq, limit=_CHUNK):
         for row in rows:
             record = row.record
-            caller = Caller(record.actor, record.door, record.session)
+            caller = Caller(record.actor, record.adapter, record.session)
             if row.seq != seq + 1:
                 walk.blame(f"audit records {seq + 1} to {row.seq - 1} are missing")
             wanted = audit_digest(

@@ -393,8 +393,8 @@ def _history_turns(entry: Entry) -> list[Turn]:
 def _conversation(entry: Entry) -> str | None:
     """A line of a session history does not name its conversation. Our own proxy knows it and passes it as the session
     of its call, which is part of the entry and survives a replay."""
-    door = entry.caller.door.removeprefix(IMPORTED)
-    return entry.caller.session or None if door == _PROXY else None
+    adapter = entry.caller.adapter.removeprefix(IMPORTED)
+    return entry.caller.session or None if adapter == _PROXY else None
 
 
 def _stored(entry: Entry, stored: StorePayload) -> Memory:

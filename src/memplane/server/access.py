@@ -8,28 +8,28 @@ from memplane.types import Caller
 
 
 def open_space(
-    plane: Engine, principal: Principal, right: Right, *, door: str, owner: str, session: str = ""
+    plane: Engine, principal: Principal, right: Right, *, adapter: str, owner: str, session: str = ""
 ) -> Space:
     """The space of an owner, once the credential was found to open it through this door; raises `Forbidden`."""
-    principal.check(right, door=door, space=owner)
-    caller = Caller(principal.subject, door, session)
+    principal.check(right, adapter=adapter, space=owner)
+    caller = Caller(principal.subject, adapter, session)
     return plane.space(owner, tenant=principal.tenant, caller=caller)
 
 
 def existing_space(
-    plane: Engine, principal: Principal, right: Right, *, door: str, owner: str
+    plane: Engine, principal: Principal, right: Right, *, adapter: str, owner: str
 ) -> Space | None:
     """As `open_space`; None where there is none yet, since a look must not create it."""
-    space = open_space(plane, principal, right, door=door, owner=owner)
+    space = open_space(plane, principal, right, adapter=adapter, owner=owner)
     return space if plane.has_space(owner, tenant=principal.tenant) else None
 
 
-def check_space_exists(plane: Engine, principal: Principal, *, door: str, owner: str) -> None:
+def check_space_exists(plane: Engine, principal: Principal, *, adapter: str, owner: str) -> None:
     """A space comes into being with its first use. Whoever may only read, and names any space they like, must not make
     spaces that way: they could fill the disk with them. Those that the credential itself names are as many as it names."""
     if principal.spaces is not None or owner == principal.subject:
         return
-    if principal.allows(Right.WRITE, door=door, space=owner):
+    if principal.allows(Right.WRITE, adapter=adapter, space=owner):
         return
     if not plane.has_space(owner, tenant=principal.tenant):
         raise InvalidRequest("there is no space of that name", field="space")

@@ -43,17 +43,17 @@ class App:
         plane: Engine,
         authenticator: Authenticator | None,
         settings: Settings,
-        doors: Sequence[Adapter],
+        adapters: Sequence[Adapter],
         observers: Sequence[Observer],
     ) -> None:
-        self.doors = doors
+        self.adapters = adapters
         self.stopping = asyncio.Event()
         self._plane = plane
         self._authenticator = authenticator
         self._settings = settings
         self._observers = (*observers, Metering(plane.meter))
         self._router = Router(
-            (route for door in doors for route in door.routes),
+            (route for adapter in adapters for route in adapter.routes),
             self._serve,
             hint=self._hint,
             lifespan=self._lifespan,
@@ -123,7 +123,7 @@ class App:
             credential = _credential(exchange, operation)
             principal = self._authenticator.authenticate(credential, peer=exchange.peer)
         exchange.principal = principal
-        principal.check(operation.right, door=operation.door)
+        principal.check(operation.right, adapter=operation.adapter)
         return principal
 
     async def _call(self, exchange: Exchange, endpoint: Endpoint, scope: Scope, receive: Receive) -> None:
@@ -201,7 +201,7 @@ class App:
             headers=exchange.headers,
             page=exchange.page,
         )
-        await exchange.answer(error_format(self.doors, exchange.path).render(answer, context), receive)
+        await exchange.answer(error_format(self.adapters, exchange.path).render(answer, context), receive)
 
     def _until_stopping(self, receive: Receive, kind: str) -> Receive:
         """A stream waits for its client to disconnect. At shutdown it receives a disconnect from the server."""
@@ -223,8 +223,8 @@ class App:
     def _hint(self, path: str) -> str:
         if self._router.has(f"/v1{path}"):
             return f"/v1{path} is there, so end the base URL in /v1"
-        door = _door_of(self.doors, path)
-        return "/docs lists every call" if door is None else door.hint
+        adapter = _adapter_for(self.adapters, path)
+        return "/docs lists every call" if adapter is None else adapter.hint
 
     # ── start and shutdown ───────────────────────────────────────────────────────────────────────────────────
 
@@ -233,24 +233,24 @@ class App:
         """Adapters start in order and stop in reverse order."""
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS_MAX
         async with AsyncExitStack() as stack:
-            for door in self.doors:
-                if door.lifespan is not None:
-                    await stack.enter_async_context(door.lifespan())
+            for adapter in self.adapters:
+                if adapter.lifespan is not None:
+                    await stack.enter_async_context(adapter.lifespan())
             yield
 
 
-def error_format(doors: Sequence[Adapter], path: str) -> ErrorFormat:
+def error_format(adapters: Sequence[Adapter], path: str) -> ErrorFormat:
     """By path, so that it is the same for every error: those of the adapter, of the server, and bugs."""
-    door = _door_of(doors, path)
-    return NESTED if door is None else door.errors
+    adapter = _adapter_for(adapters, path)
+    return NESTED if adapter is None else adapter.errors
 
 
-def _door_of(doors: Sequence[Adapter], path: str) -> Adapter | None:
+def _adapter_for(adapters: Sequence[Adapter], path: str) -> Adapter | None:
     """The adapter with the longest path that fits."""
     owned = [
-        (len(own), door)
-        for door in doors
-        for own in door.paths
+        (len(own), adapter)
+        for adapter in adapters
+        for own in adapter.paths
         if path == own or (own.endswith("/") and path.startswith(own))
     ]
     return max(owned, key=lambda found: found[0])[1] if owned else None

@@ -98,20 +98,22 @@ class Call(HTTPConnection):
         """The space of an owner. Raise `Forbidden` unless the credential opens it through this adapter."""
         asked = right or self._right
         return open_space(
-            self._plane, self.principal, asked, door=self.endpoint.door, owner=owner, session=session
+            self._plane, self.principal, asked, adapter=self.endpoint.adapter, owner=owner, session=session
         )
 
     def existing_space(self, owner: str) -> Space | None:
         """Like `space`, but a space that does not exist is not created."""
-        return existing_space(self._plane, self.principal, self._right, door=self.endpoint.door, owner=owner)
+        return existing_space(
+            self._plane, self.principal, self._right, adapter=self.endpoint.adapter, owner=owner
+        )
 
     def check_opens(self, owner: str) -> None:
         """Raise `Forbidden` unless the credential opens that space."""
-        self.principal.check(self._right, door=self.endpoint.door, space=owner)
+        self.principal.check(self._right, adapter=self.endpoint.adapter, space=owner)
 
     def opens(self, owner: str) -> bool:
         """Whether `space` would open it."""
-        return self.principal.allows(self._right, door=self.endpoint.door, space=owner)
+        return self.principal.allows(self._right, adapter=self.endpoint.adapter, space=owner)
 
     @property
     def _right(self) -> Right:
@@ -120,7 +122,7 @@ class Call(HTTPConnection):
 
     def check_there(self, owner: str) -> None:
         """Raise where a caller who may only read names a space that does not exist."""
-        check_space_exists(self._plane, self.principal, door=self.endpoint.door, owner=owner)
+        check_space_exists(self._plane, self.principal, adapter=self.endpoint.adapter, owner=owner)
 
 
 class ProducedResponse(StreamingResponse):
@@ -159,7 +161,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """`GET` also answers `HEAD`."""
     path: str
     """`{name}` matches one segment, `{name:path}` several: all that follow at the end of the path, else as few as possible."""
-    door: str
+    adapter: str
     summary: str
     handle: Handler
     right: Right | None
@@ -203,7 +205,7 @@ class AsgiRoute(msgspec.Struct, frozen=True, kw_only=True):
     thread works for the caller; `memplane.request_id`; and `path_params`."""
 
     path: str
-    door: str
+    adapter: str
     summary: str
     app: ASGIApp
     right: Right | None

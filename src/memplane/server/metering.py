@@ -26,7 +26,7 @@ class Metering:
 
     def end(self, exchange: Exchange) -> None:
         route, principal = exchange.route, exchange.principal
-        if route is None or principal is None or route.door in _UNMETERED:
+        if route is None or principal is None or route.adapter in _UNMETERED:
             return
         self._meter.count(
             principal.tenant,
@@ -44,7 +44,7 @@ def quota_headers(plane: Engine, exchange: Exchange) -> list[tuple[bytes, bytes]
     """A warning for a tenant that has used most of its quota. Reads the catalog, so it runs in a thread; a request does not
     fail for lack of the warning."""
     route, principal = exchange.route, exchange.principal
-    if route is None or principal is None or route.door not in _WARNED:
+    if route is None or principal is None or route.adapter not in _WARNED:
         return []
     with suppress(StorageError):
         standing = plane.quota.status(principal.tenant)

@@ -19,21 +19,21 @@ _TEXT = {"text/plain": {"schema": {"type": "string"}}}
 Json = dict[str, Any]
 
 
-def describe(doors: Iterable[Adapter], version: str) -> Json:
+def describe(adapters: Iterable[Adapter], version: str) -> Json:
     """OpenAPI has no streams and no websockets: they are listed under `x-streams`."""
-    doors = list(doors)
+    adapters = list(adapters)
     endpoints = [
-        (door, route)
-        for door in doors
-        for route in door.routes
+        (adapter, route)
+        for adapter in adapters
+        for route in adapter.routes
         if isinstance(route, Endpoint) and route.described
     ]
     schemas = _Schemas(endpoints)
     paths: dict[str, Json] = {}
-    for door, endpoint in endpoints:
+    for adapter, endpoint in endpoints:
         path = paths.setdefault(_plain_path(endpoint.path), {})
         for method in endpoint.methods:
-            path[method.lower()] = _operation(door, endpoint, method, schemas)
+            path[method.lower()] = _operation(adapter, endpoint, method, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -42,7 +42,7 @@ def describe(doors: Iterable[Adapter], version: str) -> Json:
             "summary": "Memory for AI agents.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "tags": [{"name": door.title or door.name} for door in doors],
+        "tags": [{"name": adapter.title or adapter.name} for adapter in adapters],
         "paths": paths,
         "components": {
             "schemas": schemas.components,
@@ -56,10 +56,10 @@ def describe(doors: Iterable[Adapter], version: str) -> Json:
                 "path": route.path,
                 "summary": route.summary,
                 "websocket": route.websocket,
-                "door": door.name,
+                "door": adapter.name,
             }
-            for door in doors
-            for route in door.routes
+            for adapter in adapters
+            for route in adapter.routes
             if not isinstance(route, Endpoint)
         ],
     }
@@ -69,7 +69,7 @@ class _Schemas:
     """Schemas of all types, by the identity of the type: types need not be hashable."""
 
     def __init__(self, endpoints: Iterable[tuple[Adapter, Endpoint]]) -> None:
-        types = {id(type_): type_ for door, endpoint in endpoints for type_ in _types(door, endpoint)}
+        types = {id(type_): type_ for adapter, endpoint in endpoints for type_ in _types(adapter, endpoint)}
         found, self.components = msgspec.json.schema_components(types.values(), ref_template=_REFERENCE)
         self._types = types  # or another type could get the identity of one that is gone
         self._found = dict(zip(types, found, strict=True))
@@ -78,9 +78,9 @@ class _Schemas:
         return {} if type_ is None or type_ is bytes else self._found[id(type_)]
 
 
-def _types(door: Adapter, endpoint: Endpoint) -> Iterator[Any]:
+def _types(adapter: Adapter, endpoint: Endpoint) -> Iterator[Any]:
     types = (
-        door.errors.schema,
+        adapter.errors.schema,
         body_of(endpoint),
         endpoint.answer,
         *endpoint.more_answers.values(),
@@ -89,17 +89,17 @@ def _types(door: Adapter, endpoint: Endpoint) -> Iterator[Any]:
     return (type_ for type_ in types if type_ is not None and type_ is not bytes)
 
 
-def _operation(door: Adapter, endpoint: Endpoint, method: str, schemas: _Schemas) -> Json:
+def _operation(adapter: Adapter, endpoint: Endpoint, method: str, schemas: _Schemas) -> Json:
     operation: Json = {
         "operationId": _operation_id(endpoint, method),
-        "tags": [door.title or door.name],
+        "tags": [adapter.title or adapter.name],
         "summary": endpoint.summary,
         "security": [] if endpoint.right is None else [{"bearer": []}, {"api_key": []}],
         "parameters": [
             *(_path_parameter(name, endpoint) for name, _ in _PARAMETER.findall(endpoint.path)),
             *(_query_parameter(query, schemas) for query in endpoint.query),
         ],
-        "responses": _errors(door.errors, endpoint, schemas) | _answers(endpoint, schemas),
+        "responses": _errors(adapter.errors, endpoint, schemas) | _answers(endpoint, schemas),
     }
     if endpoint.body is not None and method not in {"GET", "HEAD"}:
         content = _with_example({"schema": schemas.of(body_of(endpoint))}, endpoint.examples.body)
@@ -157,7 +157,7 @@ def _plain_path(template: str) -> str:
 
 def _operation_id(endpoint: Endpoint, method: str) -> str:
     words = "_".join(re.findall(r"\w+", _plain_path(endpoint.path)))
-    return f"{endpoint.door}_{method.lower()}_{words}"
+    return f"{endpoint.adapter}_{method.lower()}_{words}"
 
 
 def body_of(endpoint: Endpoint) -> Any:

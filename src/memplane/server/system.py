@@ -65,7 +65,7 @@ def adapter(plane: Engine, settings: Settings, others: Sequence[Adapter], metric
             Endpoint(
                 method="GET",
                 path="/metrics",
-                door=ADAPTER,
+                adapter=ADAPTER,
                 summary="Counts and durations for Prometheus",
                 handle=system.figures,
                 right=None if settings.metrics_open else Right.READ,
@@ -80,7 +80,7 @@ def adapter(plane: Engine, settings: Settings, others: Sequence[Adapter], metric
             ),
         ),
     )
-    system.doors = [made, *others]
+    system.adapters = [made, *others]
     return made
 
 
@@ -96,7 +96,7 @@ def _open(
     return Endpoint(
         method="GET",
         path=path,
-        door=ADAPTER,
+        adapter=ADAPTER,
         summary=summary,
         handle=handle,
         right=None,
@@ -109,8 +109,8 @@ def _open(
 class System:
     """Answers for the whole server."""
 
-    def __init__(self, plane: Engine, doors: Sequence[Adapter], metrics: Metrics) -> None:
-        self.doors = doors
+    def __init__(self, plane: Engine, adapters: Sequence[Adapter], metrics: Metrics) -> None:
+        self.adapters = adapters
         self._plane = plane
         self._metrics = metrics
         self._lock = threading.Lock()
@@ -130,7 +130,9 @@ class System:
             at, found = self._looked
             if not at or time.monotonic() - at > _READINESS_SECONDS:
                 found = self._plane.readiness()
-                lagging = [code for door in self.doors if door.degraded for code in door.degraded()]
+                lagging = [
+                    code for adapter in self.adapters if adapter.degraded for code in adapter.degraded()
+                ]
                 found = msgspec.structs.replace(found, degraded=(*found.degraded, *lagging))
                 self._looked = (time.monotonic(), found)
         return json_response(found, status=200 if found.ready else 503, newline=True)
@@ -153,4 +155,4 @@ class System:
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        return describe(self.doors, VERSION)
+        return describe(self.adapters, VERSION)

@@ -62,7 +62,7 @@ class Tracing:
         if exchange.route is not None:
             span.update_name(f"{exchange.method or 'GET'} {exchange.route.path}")
             span.set_attribute("http.route", exchange.route.path)
-            span.set_attribute("memplane.door", exchange.route.door)
+            span.set_attribute("memplane.door", exchange.route.adapter)
         span.set_attribute("http.response.status_code", exchange.status)
         if exchange.status >= _FAULT_STATUS or exchange.broken:
             span.set_attribute("error.type", exchange.code or str(exchange.status))

@@ -254,7 +254,7 @@ def _as_audit(entry: Entry, owner: str) -> AuditRecord:
         at=to_datetime(entry.recorded),
         space=owner,
         actor=entry.caller.actor,
-        door=entry.caller.door,
+        adapter=entry.caller.adapter,
         session=entry.caller.session,
         action=entry.op.value,
         target=entry.id,

@@ -168,7 +168,7 @@ class Review:
 
     @property
     def _decider(self) -> str:
-        return self._context.caller.actor or self._context.caller.door
+        return self._context.caller.actor or self._context.caller.adapter
 
 
 def _is_flagged(reader: Reader, id_: str) -> bool:

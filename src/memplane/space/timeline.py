@@ -75,7 +75,9 @@ def recent_names(reader: Reader) -> tuple[list[str], list[str]]:
     """The conversations and the doors of the entries that came in last, by name."""
     newest = reader.ledger.newest_ops(limit=_RECENT_NAMES)
     conversations = reader.turns.conversations_of([entry.seq for entry in newest]) if newest else []
-    return conversations[:_NAMES_MAX], sorted({entry.caller.door for entry in newest if entry.caller.door})
+    return conversations[:_NAMES_MAX], sorted(
+        {entry.caller.adapter for entry in newest if entry.caller.adapter}
+    )
 
 
 def timeline_event(reader: Reader, entry: Entry) -> TimelineEvent:

@@ -27,14 +27,14 @@ class Audit(Noun):
     def rows(self, *, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
         """Audit records in order."""
         found = []
-        for seq, at, actor, door, session, action, target, outcome, detail, digest in self._session.all(
+        for seq, at, actor, adapter, session, action, target, outcome, detail, digest in self._session.all(
             "audit", after=after, limit=limit
         ):
             record = AuditRecord(
                 at=to_datetime(at),
                 space=self._session.owner,
                 actor=actor,
-                door=door,
+                adapter=adapter,
                 session=session,
                 action=action,
                 target=target,
@@ -62,7 +62,7 @@ class AuditWriter(Audit):
             seq + 1,
             at,
             caller.actor,
-            caller.door,
+            caller.adapter,
             caller.session,
             action,
             target,

@@ -24,7 +24,7 @@ def payload_digest(salt: bytes, body: bytes) -> bytes:
 
 def entry_digest(previous: bytes, payload: bytes, position: int, draft: NewEntry, recorded: Instant) -> bytes:
     caller = draft.caller
-    header = (position, draft.id, draft.op, recorded, caller.actor, caller.door, caller.session, draft.ref)
+    header = (position, draft.id, draft.op, recorded, caller.actor, caller.adapter, caller.session, draft.ref)
     if draft.origin:
         return sha256(previous + payload + _encode((*header, draft.origin))).digest()
     return sha256(previous + payload + _encode(header)).digest()
@@ -40,5 +40,5 @@ def audit_digest(
     outcome: str,
     detail: str,
 ) -> bytes:
-    row = (seq, at, caller.actor, caller.door, caller.session, action, target, outcome, detail)
+    row = (seq, at, caller.actor, caller.adapter, caller.session, action, target, outcome, detail)
     return sha256(previous + _encode(row)).digest()

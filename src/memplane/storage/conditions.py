@@ -157,8 +157,8 @@ def of_entries(where: EntryFilter) -> WhereClause:
     out = WhereClause()
     if where.ops:
         out.add(f"l.op IN ({', '.join(repr(op.value) for op in sorted(where.ops))})")
-    if where.door is not None:
-        out.add("l.door = :door", door=where.door)
+    if where.adapter is not None:
+        out.add("l.door = :door", door=where.adapter)
     if where.role is not None:
         out.add(f"EXISTS ({_TURN_OF_ENTRY} AND t.role = :role)", role=where.role)
     if where.conversation is not None:

@@ -64,7 +64,7 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True):
     ops: frozenset[Op] = frozenset()
     conversation: str | None = None
     """What was said, stored or kept in short of this conversation."""
-    door: str | None = None
+    adapter: str | None = None
     role: str | None = None
     since: Instant | None = None
     until: Instant | None = None

@@ -348,7 +348,7 @@ def chain(
             session.set_note("ordered", "0")
         digest = entry_digest(digest, of_payload, position, draft, last)
         by, id_, op, ref = draft.caller, draft.id, draft.op, draft.ref
-        header = (seq, id_, op, last, by.actor, by.door, by.session, ref)
+        header = (seq, id_, op, last, by.actor, by.adapter, by.session, ref)
         session.entries.append((*header, of_payload, digest, position, draft.origin))
         if not draft.erased:
             session.payloads.append((position, salt, draft.body))
@@ -359,8 +359,8 @@ def chain(
 
 def _row_from(row: rows.Row) -> LedgerRow:
     """An unknown op is kept as it is, so that verification names it instead of failing."""
-    seq, id_, op, recorded, actor, door, session, ref, body = row[:9]
+    seq, id_, op, recorded, actor, adapter, session, ref, body = row[:9]
     salt, of_payload, digest, tombstoned, position, origin, chained_id = row[9:]
     known = Op(op) if op in _OPS else cast("Op", op)
-    entry = Entry(seq, id_, known, recorded, Caller(actor, door, session), ref, body)
+    entry = Entry(seq, id_, known, recorded, Caller(actor, adapter, session), ref, body)
     return LedgerRow(entry, salt, of_payload, digest, bool(tombstoned), position, origin, chained_id or id_)

@@ -73,8 +73,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 def entry_from(row: Row) -> Entry:
-    seq, id_, op, recorded, actor, door, session, ref, body = row[:9]
-    return Entry(seq, id_, Op(op), recorded, Caller(actor, door, session), ref, body)
+    seq, id_, op, recorded, actor, adapter, session, ref, body = row[:9]
+    return Entry(seq, id_, Op(op), recorded, Caller(actor, adapter, session), ref, body)
 
 
 def turn_from(row: Row) -> Turn:

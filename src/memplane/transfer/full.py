@@ -117,7 +117,7 @@ class ExportLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     op: str
     recorded: Instant = 0
     actor: str = ""
-    door: str = ""
+    adapter: str = msgspec.field(default="", name="door")
     session: str = ""
     ref: str | None = None
     body: msgspec.Raw = _NONE
@@ -150,7 +150,7 @@ def line_of(entry: Entry, *, erased: bool = False) -> ExportLine:
         op=entry.op,
         recorded=entry.recorded,
         actor=caller.actor,
-        door=caller.door.removeprefix(IMPORTED),
+        adapter=caller.adapter.removeprefix(IMPORTED),
         session=caller.session,
         ref=entry.ref,
         body=_NONE if erased or not entry.body else msgspec.Raw(_as_json(entry.op, entry.body)),
@@ -229,7 +229,7 @@ def _lines(path: Path, tally: ImportTally | None) -> Iterator[tuple[int, ExportL
 
 def _check(line: ExportLine) -> None:
     """An entry that the engine itself would not have written is refused now, not at some later read."""
-    for text in (line.id, line.actor, line.door, line.session, line.ref or "", line.forget):
+    for text in (line.id, line.actor, line.adapter, line.session, line.ref or "", line.forget):
         check_encodable(text, field="line")
     if line.op == TOMBSTONE:
         return
@@ -308,8 +308,8 @@ def _check_time(instant: Instant) -> None:
 def draft_of(line: ExportLine, *, erased: bool) -> NewEntry:
     op = Op(line.op)
     body = b"" if erased and op not in RECORDS else _from_json(op, bytes(line.body))
-    door = IMPORTED + line.door.removeprefix(IMPORTED)
-    return NewEntry(line.id, op, body, Caller(line.actor, door, line.session), line.ref, line.recorded)
+    adapter = IMPORTED + line.adapter.removeprefix(IMPORTED)
+    return NewEntry(line.id, op, body, Caller(line.actor, adapter, line.session), line.ref, line.recorded)
 
 
 def _as_json(op: Op, body: bytes) -> bytes:

@@ -97,7 +97,7 @@ class Distiller:
         _note(writer, document)
         id_ = distillation_id(document.entry_id)
         if record is not None and not writer.ledger.known([id_]):
-            draft = NewEntry(id_, Op.DISTIL, encode(record), Caller(door="worker"))
+            draft = NewEntry(id_, Op.DISTIL, encode(record), Caller(adapter="worker"))
             projection.record(writer, draft, record.at)
 
 

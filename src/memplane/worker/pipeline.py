@@ -289,7 +289,7 @@ class Worker:
         """Record the LLM's answer in the ledger. Its memories are derived when the worker reaches that entry, exactly as
         in a replay."""
         now = self._clock()
-        draft = NewEntry(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(door="worker"))
+        draft = NewEntry(derivation_id(entry.id), Op.DERIVE, encode(record), Caller(adapter="worker"))
         projection.record(writer, draft, now)
 
     def _apply_record(self, writer: Writer, entry: Entry, decided: ForgottenDecisions) -> None:

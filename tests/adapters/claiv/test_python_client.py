@@ -504,7 +504,7 @@ def test_refusals_are_objects_the_client_can_read(drive, server):
     Whoever refuses, and why: `error` is an object with a code, a message and the request's id.
     """
     server.keys.add("bob-key", subject="bob", spaces={"bob"})
-    server.keys.add("other-door", subject="alice", doors={"plane"})
+    server.keys.add("other-door", subject="alice", adapters={"plane"})
 
     assert refused(drive("wrong").recall, {**HERE, "query": "x"}) == (401, "unauthorized")
     assert refused(drive("bob-key").recall, {**HERE, "query": "x"}) == (403, "forbidden")

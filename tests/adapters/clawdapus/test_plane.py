@@ -23,7 +23,7 @@ SECRET = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
 
 
 @pytest.fixture
-def door(plane):
+def adapter(plane):
     """A server in no hurry, so that what is told does not depend on how fast the machine is."""
     with serving(plane, settings=Settings(recall_answer_ms=60_000)) as running:
         running.keys.add(AGENT, subject="analyst", spaces={"analyst"})
@@ -33,8 +33,8 @@ def door(plane):
 
 
 @pytest.fixture
-def client(door):
-    return door.client()
+def client(adapter):
+    return adapter.client()
 
 
 def retained(client, *lines, agent="analyst"):
@@ -153,20 +153,20 @@ def test_other_methods_are_refused(client):
         assert (answer.status_code, answer.text) == (405, "method not allowed\n")
 
 
-def test_health_answers_any_method_with_nothing(door):
+def test_health_answers_any_method_with_nothing(adapter):
     """
     200 and an empty body, to everybody.
     """
     for method in ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
-        answer = door.client(None).request(method, "/health")
+        answer = adapter.client(None).request(method, "/health")
         assert (answer.status_code, answer.content) == (200, b"")
 
 
-def test_the_descriptor_declares_the_three_operations(door):
+def test_the_descriptor_declares_the_three_operations(adapter):
     """
     A2.1: version 2, at least one of recall and retain, every path absolute, bearer auth.
     """
-    described = door.client(None).get("/.claw-describe.json").json()
+    described = adapter.client(None).get("/.claw-describe.json").json()
 
     assert described["version"] == 2
     assert described["memory"] == {
@@ -177,11 +177,11 @@ def test_the_descriptor_declares_the_three_operations(door):
     assert described["auth"]["type"] == "bearer"
 
 
-def test_the_description_shows_what_clients_send(door):
+def test_the_description_shows_what_clients_send(adapter):
     """
     The door reads bodies by itself; `/openapi.json` has their shapes all the same.
     """
-    described = door.client().get("/openapi.json").json()
+    described = adapter.client().get("/openapi.json").json()
 
     body = described["paths"]["/retain"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert body == {"$ref": "#/components/schemas/PlaneRetainBody"}
@@ -449,12 +449,12 @@ def test_a_recall_that_is_late_answers_with_what_is_there(open_plane):
 # ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_operations_need_a_credential_that_opens_the_agent(door):
+def test_operations_need_a_credential_that_opens_the_agent(adapter):
     """
     401 without one, 403 for another agent's, for a right that is missing and for a door that is not theirs; and nothing
     happened.
     """
-    facts_only = door.keys.add("facts-key", subject="f", doors={"facts"})
+    facts_only = adapter.keys.add("facts-key", subject="f", adapters={"facts"})
     bodies = {
         "/recall": recall_body("alpha"),
         "/retain": retain_body(entry_line()),
@@ -467,23 +467,23 @@ def test_operations_need_a_credential_that_opens_the_agent(door):
             (OTHER, 403, "forbidden\n"),
             (facts_only, 403, "forbidden\n"),
         ):
-            answer = door.client(credential).post(path, json=body)
+            answer = adapter.client(credential).post(path, json=body)
             assert (answer.status_code, answer.text) == (status, words)
-    assert door.client(REPLAY).post("/retain", json=bodies["/retain"]).status_code == 403
-    assert list(door.plane.spaces()) == []
-    assert door.client(AGENT).post("/retain", json=bodies["/retain"]).status_code == 202
+    assert adapter.client(REPLAY).post("/retain", json=bodies["/retain"]).status_code == 403
+    assert list(adapter.plane.spaces()) == []
+    assert adapter.client(AGENT).post("/retain", json=bodies["/retain"]).status_code == 202
 
 
-def test_own_history_is_for_the_agents_own_bearer(door):
+def test_own_history_is_for_the_agents_own_bearer(adapter):
     """
     A1.5, `GET /history`: own entries for `<agent>:<secret>`, also as x-api-key; 401 `invalid bearer token` without one
     and for the admin's and the replay token, 403 `invalid agent secret` for a wrong one.
     """
     line = entry_line()
-    retained(door.client(), line)
+    retained(adapter.client(), line)
 
-    assert [entry["id"] for entry in told(door.client(AGENT), "/history")] == [line.id]
-    by_key = door.client(None).get("/history", headers={"x-api-key": AGENT})
+    assert [entry["id"] for entry in told(adapter.client(AGENT), "/history")] == [line.id]
+    by_key = adapter.client(None).get("/history", headers={"x-api-key": AGENT})
     assert by_key.content == line.line + b"\n"
     for credential, status, words in (
         (None, 401, "invalid bearer token\n"),
@@ -493,20 +493,20 @@ def test_own_history_is_for_the_agents_own_bearer(door):
         ("nobody:wrong", 403, "invalid agent secret\n"),
         (OTHER, 404, "agent context not found\n"),
     ):
-        answer = door.client(credential).get("/history")
+        answer = adapter.client(credential).get("/history")
         assert (answer.status_code, answer.text) == (status, words)
 
 
-def test_an_agents_history_is_for_admin_agent_and_replay_token(door):
+def test_an_agents_history_is_for_admin_agent_and_replay_token(adapter):
     """
     A1.5, `GET /history/{agent}`: 200 for the three, 401 `missing bearer token`, 403 `forbidden`, 404 `agent context not
     found` for who may know.
     """
     line = entry_line()
-    retained(door.client(), line)
+    retained(adapter.client(), line)
 
     for credential in ("owner-key", AGENT, REPLAY):
-        answer = door.client(credential).get("/history/analyst")
+        answer = adapter.client(credential).get("/history/analyst")
         assert (answer.status_code, answer.content) == (200, line.line + b"\n")
         assert answer.headers["content-type"] == "application/x-ndjson"
     for credential, status, words in (
@@ -514,21 +514,23 @@ def test_an_agents_history_is_for_admin_agent_and_replay_token(door):
         ("wrong", 403, "forbidden\n"),
         (OTHER, 403, "forbidden\n"),
     ):
-        answer = door.client(credential).get("/history/analyst")
+        answer = adapter.client(credential).get("/history/analyst")
         assert (answer.status_code, answer.text) == (status, words)
-    assert door.client().get("/history/nobody").text == "agent context not found\n"
-    assert door.client().get("/history/nobody").status_code == 404
+    assert adapter.client().get("/history/nobody").text == "agent context not found\n"
+    assert adapter.client().get("/history/nobody").status_code == 404
 
 
-def test_nobody_learns_which_agents_there_are(door):
+def test_nobody_learns_which_agents_there_are(adapter):
     """
     Unlike the original, which looks for the agent first: without the right, one that is there and one that is not look
     the same.
     """
-    retained(door.client(), entry_line())
+    retained(adapter.client(), entry_line())
 
     for credential in (None, "wrong", OTHER):
-        there, not_there = (door.client(credential).get(f"/history/{name}") for name in ("analyst", "nobody"))
+        there, not_there = (
+            adapter.client(credential).get(f"/history/{name}") for name in ("analyst", "nobody")
+        )
         assert (there.status_code, there.text) == (not_there.status_code, not_there.text)
 
 
@@ -538,7 +540,7 @@ def test_credentials_of_the_identity_open_their_own_agent(plane, tmp_path):
     """
     identity = plane.identity()
     agent = identity.create_key(Grant(agent="analyst"), secret=Secret(AGENT)).bearer.reveal()
-    proxy = identity.create_key(Grant(name="cllama", doors=("plane",))).bearer.reveal()
+    proxy = identity.create_key(Grant(name="cllama", adapters=("plane",))).bearer.reveal()
     try:
         with serving(plane, keys=identity, settings=Settings(recall_answer_ms=60_000)) as running:
             retained(running.client(proxy), entry_line())

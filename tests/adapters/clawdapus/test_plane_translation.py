@@ -99,7 +99,7 @@ def test_recall_is_within_its_limits_whatever_is_stored(texts, question):
 
 def called(plane, body, *, spaces=None, rights=frozenset(Right), waited_s=0.0):
     endpoint = Endpoint(
-        method="POST", path="/recall", door="plane", summary="", handle=None, right=Right.READ
+        method="POST", path="/recall", adapter="plane", summary="", handle=None, right=Right.READ
     )
     principal = Principal(tenant="default", subject="s", spaces=spaces, rights=rights)
     raw = json.dumps(body).encode()

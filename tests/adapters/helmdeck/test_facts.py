@@ -779,7 +779,7 @@ def test_rights_and_doors_of_a_key_count(people):
     """
     keys = people.server.keys
     reader = people.server.client(keys.add("reader", subject="alice", rights={"read"}))
-    other = people.server.client(keys.add("other", subject="alice", doors={"plane"}))
+    other = people.server.client(keys.add("other", subject="alice", adapters={"plane"}))
     body = {"key": "k", "value": "v"}
 
     for path in (

@@ -28,8 +28,8 @@ def opened(open_plane):
     """A server that knows real credentials, and what it knows them by."""
     plane = open_plane(jwt_secret=SECRET, admin_password=PASSWORD)
     with closing(plane.identity()) as identity:
-        doors = all_adapters(plane, plane.settings, authenticator=identity)
-        with serving(plane, keys=identity, settings=plane.settings, doors=doors) as server:
+        adapters = all_adapters(plane, plane.settings, authenticator=identity)
+        with serving(plane, keys=identity, settings=plane.settings, adapters=adapters) as server:
             yield server
 
 
@@ -119,7 +119,7 @@ def test_an_api_key_opens_this_door_too(opened):
             name="carol",
             subject="carol",
             spaces=("carol",),
-            doors=(ADAPTER,),
+            adapters=(ADAPTER,),
             rights=(Right.READ, Right.WRITE),
         )
     )
@@ -192,8 +192,8 @@ def test_log_in_disabled(plane):
     def code(auth=True, **settings):
         chosen = Settings(**settings)
         with closing(plane.identity()) as identity:
-            doors = all_adapters(plane, chosen, authenticator=identity if auth else None)
-            with serving(plane, keys=identity, settings=chosen, doors=doors, auth=auth) as server:
+            adapters = all_adapters(plane, chosen, authenticator=identity if auth else None)
+            with serving(plane, keys=identity, settings=chosen, adapters=adapters, auth=auth) as server:
                 answer = server.client(None).post(LOGIN, json={"username": "admin", "password": PASSWORD})
         return answer.status_code, answer.json()["error"]
 

@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 from facts_callers import People, record_plans, record_runs, store
 from http_server import PATIENCE_SECONDS, serving
 from memplane.adapters.helmdeck.routes import StreamTimeouts
-from memplane.adapters.helmdeck.routes import adapter as facts_door
+from memplane.adapters.helmdeck.routes import adapter as helmdeck_adapter
 from sse_talk import talking
 
 SSE = "/api/v1/mcp/sse"
@@ -529,7 +529,7 @@ def test_keepalives_and_revocation(plane):
     A silent stream says something now and then, and ends when its credential does.
     """
     bounds = StreamTimeouts(keepalive_seconds=0.01)
-    with serving(plane, doors=[facts_door(plane, plane.settings, bounds=bounds)]) as server:
+    with serving(plane, adapters=[helmdeck_adapter(plane, plane.settings, bounds=bounds)]) as server:
         people = People(server)
         with talking(people.alice) as talk:
             assert talk.event() == (None, "keepalive")

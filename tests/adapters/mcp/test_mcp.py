@@ -23,7 +23,7 @@ import memplane
 from http_server import OWNER, serving
 from memplane import Caller, Settings
 from memplane.adapters.mcp.http import SESSION_META, McpOverHttp
-from memplane.adapters.mcp.http import adapter as mcp_door
+from memplane.adapters.mcp.http import adapter as mcp_adapter
 from memplane.adapters.mcp.server import TOOLS, build_server
 from memplane.adapters.mcp.stdio import LocalMcpCaller
 
@@ -637,7 +637,7 @@ def test_every_tool_over_http(server, mode):
     assert all(result.is_error for result in bad)
     memory = server.plane.space("owner").memory(stored["id"])
     assert (memory.text, stored["group"]) == ("over HTTP", "owner")
-    assert memory.caller.door == "mcp"
+    assert memory.caller.adapter == "mcp"
     assert memory.caller.session.startswith("mcp:owner:")
 
 
@@ -722,7 +722,7 @@ def test_the_hour_is_the_session_where_there_is_none(plane, clock):
     """
     Twenty stores an hour, and twenty in the next.
     """
-    with serving(plane, doors=[mcp_door(plane, Settings(), clock=clock)]) as server:
+    with serving(plane, adapters=[mcp_adapter(plane, Settings(), clock=clock)]) as server:
 
         async def work(client):
             arguments = {"type": "fact", "content": "again and again"}
@@ -743,7 +743,7 @@ def test_credentials_decide(server):
     url = f"{server.url}/mcp"
     server.keys.add("alice", subject="alice", spaces={"alice"})
     server.keys.add("reader", subject="alice", spaces={"alice"}, rights={"read"})
-    server.keys.add("elsewhere", subject="alice", doors={"facts"})
+    server.keys.add("elsewhere", subject="alice", adapters={"facts"})
     server.plane.space("bob").store("fact", "Bob's secret plan")
     server.plane.space("alice").store("fact", "Alice's plan")
 

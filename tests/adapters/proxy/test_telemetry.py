@@ -52,9 +52,9 @@ def told(open_plane):
     plane = open_plane()
     with contextlib.redirect_stderr(log):
         set_up_logs("debug")
-    doors = all_adapters(plane, settings, metrics, authenticator=keys, listener=listener, passed=passed)
+    adapters = all_adapters(plane, settings, metrics, authenticator=keys, listener=listener, passed=passed)
     with serving(
-        plane, keys=keys, settings=settings, doors=doors, observers=[RequestLog(), metrics, tracing]
+        plane, keys=keys, settings=settings, adapters=adapters, observers=[RequestLog(), metrics, tracing]
     ) as running:
         running.provider, running.events, running.log = provider, events, log
         running.spans = lambda: {span.name: span for span in exporter.get_finished_spans()}

@@ -58,7 +58,7 @@ class Process:
 
     async def _turn(self, asked, conversation, owner, before_keeping):
         teller = Injector(self.plane, self.settings, self.events.append)
-        keeper = TurnRecorder(self.plane, self.settings, self.events.append, door="proxy")
+        keeper = TurnRecorder(self.plane, self.settings, self.events.append, adapter="proxy")
         try:
             told = await teller.inject(self.plane.space(owner), asked, conversation, may_read=True)
             before_keeping()
@@ -379,7 +379,7 @@ def test_a_turn_is_tried_again_until_it_is_written(processes, monkeypatch, error
     monkeypatch.setattr("memplane.adapters.proxy.recorder._RETRY_S", (0.0,))
 
     async def run():
-        keeper = TurnRecorder(process.plane, process.settings, process.events.append, door="proxy")
+        keeper = TurnRecorder(process.plane, process.settings, process.events.append, adapter="proxy")
         turn = process.kept(Asks(TEA), Injection(agent=None))
         in_time = await keeper.record(lambda: turn)
         await keeper.close()  # which gives what waits its time
@@ -401,7 +401,7 @@ def test_a_turn_that_can_never_be_written_is_not_tried_for_ever(processes, monke
     monkeypatch.setattr(Space, "retain_entry", refuses)
 
     async def run():
-        keeper = TurnRecorder(process.plane, process.settings, process.events.append, door="proxy")
+        keeper = TurnRecorder(process.plane, process.settings, process.events.append, adapter="proxy")
         turn = process.kept(Asks(TEA), Injection(agent=None))
         assert not await keeper.record(lambda: turn)
         await keeper.close()

@@ -54,7 +54,7 @@ def test_append_gives_gap_free_places(scribe):
 
 def test_append_keeps_everything_of_a_draft(scribe):
     """An entry comes back exactly as it was given, bytes included."""
-    caller = Caller(actor="ann", door="mcp", session="s1")
+    caller = Caller(actor="ann", adapter="mcp", session="s1")
     body = bytes(range(256))
     entry = scribe.entry("x", op=Op.STORE, body=body, caller=caller, ref="y")
 
@@ -680,7 +680,7 @@ def test_audit_records_are_a_chain_of_their_own(scribe):
         )
         assert row.digest == digest
     assert [row.seq for row in rows] == [1, 2, 3]
-    assert [(row.record.actor, row.record.door, row.record.session) for row in rows] == [
+    assert [(row.record.actor, row.record.adapter, row.record.session) for row in rows] == [
         ("ann", "cli", "s")
     ] * 3
     assert {row.record.space for row in rows} == {"alice"}

@@ -27,7 +27,7 @@ def adapter() -> Adapter:
             Endpoint(
                 method="POST",
                 path=PATH,
-                door=ADAPTER,
+                adapter=ADAPTER,
                 summary="Carry out a command of Anthropic's memory tool (memory_20250818).",
                 handle=_handle,
                 right=Right.READ,

@@ -64,7 +64,7 @@ def _principal(group: str) -> Principal:
         tenant=TENANT_DEFAULT,
         subject=group,
         spaces=frozenset({group}),
-        doors=frozenset({ADAPTER}),
+        adapters=frozenset({ADAPTER}),
         rights=frozenset({Right.READ, Right.WRITE}),
     )
 

@@ -46,7 +46,7 @@ def get_brief(plane: SpaceProvider, group: str, *, timeout_s: float = TIMEOUT_S)
 
     def ask() -> None:
         try:
-            found.append(plane.space(check_group(group), caller=Caller(door=ADAPTER)).brief())
+            found.append(plane.space(check_group(group), caller=Caller(adapter=ADAPTER)).brief())
         except Exception:  # noqa: BLE001 - a container is set up whatever happens here
             _log.warning("the brief of a group could not be made; its session starts without", exc_info=True)
 
@@ -169,7 +169,7 @@ class Pipeline:
             name = _tool_name(message.topic)
             arguments = checked(TOOLS[name].arguments_schema, message.arguments)
             session = self._groups.session(identity)
-            session.principal.check(RIGHTS[name], door=ADAPTER, space=session.group)
+            session.principal.check(RIGHTS[name], adapter=ADAPTER, space=session.group)
         except IpcError as exc:
             return IpcResponse(failure=exc.failure, stage=exc.stage)
         except MemplaneError as exc:
@@ -179,7 +179,7 @@ class Pipeline:
         return self._call(name, arguments, session)
 
     def _call(self, name: str, arguments: Arguments, session: IpcSession) -> IpcResponse:
-        caller = Caller(actor=session.id, door=ADAPTER, session=session.id)
+        caller = Caller(actor=session.id, adapter=ADAPTER, session=session.id)
         try:
             result = call_tool(self._plane.space(session.group, caller=caller), name, arguments)
         except MemplaneError as exc:

@@ -250,7 +250,7 @@ def _writes(
     return Endpoint(
         method="POST",
         path=path,
-        door=ADAPTER,
+        adapter=ADAPTER,
         summary=summary,
         handle=handle,
         right=right,
@@ -265,7 +265,7 @@ def _reads(path: str, summary: str, handle: Handler, gives: Any, query: tuple[Qu
     return Endpoint(
         method="GET",
         path=path,
-        door=ADAPTER,
+        adapter=ADAPTER,
         summary=summary,
         handle=handle,
         right=Right.READ,
@@ -280,7 +280,7 @@ def _deletes(path: str, summary: str, handle: Handler, gives: Any) -> Endpoint:
     return Endpoint(
         method="DELETE",
         path=path,
-        door=ADAPTER,
+        adapter=ADAPTER,
         summary=summary,
         handle=handle,
         right=Right.WRITE,

@@ -41,7 +41,7 @@ _ATTEMPTS_MAX = 10
 _TIMEOUT_S = 60.0
 _CLOSING_S = 5.0
 """A proxy that does not answer does not keep a server from ending."""
-_CALLER = Caller(actor="backfill", door="plane")
+_CALLER = Caller(actor="backfill", adapter="plane")
 
 _log = logging.getLogger("memplane.backfill")
 

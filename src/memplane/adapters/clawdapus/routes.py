@@ -82,7 +82,7 @@ def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
         Endpoint(
             method="POST",
             path="/recall",
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary="What to tell an agent before its next turn",
             handle=recaller.handle,
             right=Right.READ,
@@ -95,7 +95,7 @@ def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
         Endpoint(
             method="POST",
             path="/retain",
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary="Keep an entry of an agent's session history; keeping it again changes nothing",
             handle=retain,
             right=Right.WRITE,
@@ -109,7 +109,7 @@ def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
         Endpoint(
             method="POST",
             path="/forget",
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary="Forget entries for good; later replays do not bring them back",
             handle=forget,
             right=Right.WRITE,
@@ -128,7 +128,7 @@ def _history() -> list[Endpoint]:
         Endpoint(
             method="GET",
             path="/history",
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary="An agent's own session history",
             handle=own_history,
             right=Right.READ,
@@ -140,7 +140,7 @@ def _history() -> list[Endpoint]:
         Endpoint(
             method="GET",
             path="/history/{agent}",
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary="The session history of an agent",
             handle=history_of,
             right=Right.READ,
@@ -156,7 +156,7 @@ def _snapshot(snapshots: Snapshots) -> Endpoint:
     return Endpoint(
         method="GET",
         path=PATH,
-        door=ADAPTER,
+        adapter=ADAPTER,
         summary="What an agent would be told now: for the agent itself and for the owner",
         handle=snapshots.handle,
         right=Right.READ,
@@ -172,7 +172,7 @@ def _open() -> list[Endpoint]:
         Endpoint(
             method=_ANY,
             path="/health",
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary="Whether the service is up",
             handle=lambda _call: Response(media_type=TEXT),
             right=None,
@@ -181,7 +181,7 @@ def _open() -> list[Endpoint]:
         Endpoint(
             method="GET",
             path="/.claw-describe.json",
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary="What this service offers to a pod",
             handle=describe,
             right=None,

@@ -182,16 +182,16 @@ class CallerFacts:
 
     def _count(self, name: str) -> int:
         try:
-            space = existing_space(self._plane, self._principal, Right.READ, door=ADAPTER, owner=name)
+            space = existing_space(self._plane, self._principal, Right.READ, adapter=ADAPTER, owner=name)
         except Forbidden:
             return 0
         return 0 if space is None else space.overview.stats().keys
 
     def _existing(self, right: Right = Right.READ) -> Space | None:
-        return existing_space(self._plane, self._principal, right, door=ADAPTER, owner=self.name)
+        return existing_space(self._plane, self._principal, right, adapter=ADAPTER, owner=self.name)
 
     def _space(self, right: Right) -> Space:
-        return open_space(self._plane, self._principal, right, door=ADAPTER, owner=self.name)
+        return open_space(self._plane, self._principal, right, adapter=ADAPTER, owner=self.name)
 
     def _now(self) -> str:
         return seconds(to_datetime(self._plane.clock()))

@@ -113,7 +113,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="POST",
                 path=f"{MEMORY}/store",
-                door=ADAPTER,
+                adapter=ADAPTER,
                 summary="Put a fact under a key",
                 handle=self._store,
                 right=Right.WRITE,
@@ -126,7 +126,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="POST",
                 path=f"{MEMORY}/forget",
-                door=ADAPTER,
+                adapter=ADAPTER,
                 summary="Forget facts and runs by scope; without a scope, all of them",
                 handle=self._forget,
                 right=Right.WRITE,
@@ -183,7 +183,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="POST",
                 path=f"{PREFIX}/packs/{{pack}}",
-                door=ADAPTER,
+                adapter=ADAPTER,
                 summary="Run a pack by another of its names",
                 handle=self._run_named,
                 right=Right.READ,
@@ -201,7 +201,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="POST",
                 path=f"{PREFIX}/auth/login",
-                door=ADAPTER,
+                adapter=ADAPTER,
                 summary="A token for a name and a password",
                 handle=self._log_in,
                 right=None,
@@ -214,7 +214,7 @@ class HelmdeckAdapter:
             Endpoint(
                 method="GET",
                 path=f"{PREFIX}/bridge/version",
-                door=ADAPTER,
+                adapter=ADAPTER,
                 summary="The version, for the bridge to compare with its own",
                 handle=_bridge_version,
                 right=None,
@@ -232,7 +232,7 @@ class HelmdeckAdapter:
             _stream(f"{QMD}/message", "A message to a QMD event stream", corpus.message, method="POST"),
             AsgiRoute(
                 path=WEBSOCKET,
-                door=ADAPTER,
+                adapter=ADAPTER,
                 summary="MCP over a websocket",
                 app=main.websocket,
                 right=Right.READ,
@@ -253,7 +253,7 @@ class HelmdeckAdapter:
         return Endpoint(
             method="GET",
             path=f"{MEMORY}/{path}",
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary=summary,
             handle=handle,
             right=Right.READ,
@@ -267,7 +267,7 @@ class HelmdeckAdapter:
         return Endpoint(
             method="POST",
             path=f"{PREFIX}/packs/{name}",
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary=f"Run the pack {name}",
             handle=partial(self._run, name),
             right=Right.WRITE,
@@ -338,7 +338,9 @@ class HelmdeckAdapter:
 
 
 def _stream(path: str, summary: str, app: Any, *, method: str = "GET") -> AsgiRoute:
-    return AsgiRoute(path=path, door=ADAPTER, summary=summary, app=app, right=Right.READ, methods=(method,))
+    return AsgiRoute(
+        path=path, adapter=ADAPTER, summary=summary, app=app, right=Right.READ, methods=(method,)
+    )
 
 
 def _answer(value: Any) -> Response:

@@ -109,4 +109,4 @@ def _owner(principal: Principal) -> tuple[str, str]:
 
 def _permissions(principal: Principal) -> tuple[object, ...]:
     """What a renewed credential of the same caller has in common with the old one."""
-    return principal.tenant, principal.subject, principal.spaces, principal.doors, principal.rights
+    return principal.tenant, principal.subject, principal.spaces, principal.adapters, principal.rights

@@ -41,7 +41,7 @@ def adapter(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -
     mcp = McpOverHttp(plane, settings, clock)
     route = AsgiRoute(
         path=PATH,
-        door=ADAPTER,
+        adapter=ADAPTER,
         summary="The Model Context Protocol over streamable HTTP.",
         app=mcp,
         right=Right.READ,
@@ -104,16 +104,16 @@ class HttpMcpCaller:
         self._plane = plane
         self._principal: Principal = request.scope["memplane.principal"]
         self._owner = _owner(request, self._principal)
-        self._principal.check(Right.READ, door=ADAPTER, space=self._owner)
+        self._principal.check(Right.READ, adapter=ADAPTER, space=self._owner)
         self._session = f"mcp:{self._principal.subject}:{_session(context, request, clock)}"
 
     def may(self, right: Right) -> bool:
-        return self._principal.allows(right, door=ADAPTER, space=self._owner)
+        return self._principal.allows(right, adapter=ADAPTER, space=self._owner)
 
     def space(self, right: Right) -> Space:
-        check_space_exists(self._plane, self._principal, door=ADAPTER, owner=self._owner)
+        check_space_exists(self._plane, self._principal, adapter=ADAPTER, owner=self._owner)
         return open_space(
-            self._plane, self._principal, right, door=ADAPTER, owner=self._owner, session=self._session
+            self._plane, self._principal, right, adapter=ADAPTER, owner=self._owner, session=self._session
         )
 
 

@@ -200,6 +200,6 @@ def _evidence(place: Memory) -> dict[str, Any]:
         "extractor": place.extractor,
         "at": iso(place.created_at),
         "actor": as_data(place.caller.actor),
-        "door": place.caller.door,
+        "door": place.caller.adapter,
         "session_id": as_data(place.caller.session),
     }

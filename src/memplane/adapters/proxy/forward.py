@@ -123,7 +123,7 @@ class Carrier:
         parts = self._parts
         at = parts.clock()
         conversation = space.caller.session
-        may_read = self._request.principal.allows(Right.READ, door=ADAPTER, space=space.owner)
+        may_read = self._request.principal.allows(Right.READ, adapter=ADAPTER, space=space.owner)
         told = await parts.teller.inject(space, asked, conversation or asked.opening, may_read=may_read)
         changes = asked.with_memory(told.brief, told.context)
         if model is not None:

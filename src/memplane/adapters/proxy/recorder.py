@@ -129,12 +129,12 @@ class TurnRecorder:
         settings: Settings,
         listener: Listener,
         *,
-        door: str,
+        adapter: str,
         record: Record | None = None,
     ) -> None:
         self._plane = plane
         self._listener = listener
-        self._door = door
+        self._adapter = adapter
         self._record = record
         self._seconds = settings.proxy_retain_ms / 1_000
         self._threads = ThreadPoolExecutor(THREADS, "memplane-keep")
@@ -203,7 +203,7 @@ class TurnRecorder:
         return asyncio.get_running_loop().run_in_executor(self._threads, lambda: self._write(turn()))
 
     def _write(self, kept: PendingTurn) -> None:
-        caller = Caller(kept.actor, self._door, kept.conversation)
+        caller = Caller(kept.actor, self._adapter, kept.conversation)
         space = self._plane.space(kept.owner, tenant=kept.tenant, caller=caller).silent()
         with self._reporting(kept):
             retained = space.retain_entry(kept.line, pins=kept.pins)

@@ -47,7 +47,7 @@ def adapter(
     def route(path: str, summary: str, *methods: str, right: Right = Right.WRITE) -> AsgiRoute:
         return AsgiRoute(
             path=path,
-            door=ADAPTER,
+            adapter=ADAPTER,
             summary=summary,
             app=proxy,
             right=right,
@@ -115,7 +115,7 @@ class Proxy:
             self._passed,
             relay=ProviderClient(idle_seconds_max=settings.proxy_timeout_s),
             teller=Injector(plane, settings, self._listener),
-            keeper=TurnRecorder(plane, settings, self._listener, door=ADAPTER, record=record),
+            keeper=TurnRecorder(plane, settings, self._listener, adapter=ADAPTER, record=record),
             prices=self._prices,
         )
         self._parts.keeper.resume()
@@ -193,5 +193,5 @@ class Proxy:
             )
         conversation = request.conversation or asked.named_conversation()
         return open_space(
-            self._plane, principal, Right.WRITE, door=ADAPTER, owner=owner, session=conversation or ""
+            self._plane, principal, Right.WRITE, adapter=ADAPTER, owner=owner, session=conversation or ""
         )
