@@ -1,14 +1,14 @@
-"""Text put together from what a format says, with its blocks, headings and places: for formats that are not text."""
+"""Assemble text from formats that are not plain text, with its blocks, headings and source positions."""
 
 from memplane.documents.parsed import BlockKind, DocumentBlock, Heading, ParseBudget, ParsedDocument
 
 HEADING_CHARS_MAX = 1_000
-"""What is longer than this was never closed or is no heading but a style."""
+"""Longer text was never closed, or is a style rather than a heading."""
 
 
 class Assembly:
-    """A text that grows by runs. White space between runs waits until something follows, so that no line and no block
-    begins or ends with it; blocks are parted by an empty line."""
+    """A text that grows by runs. Whitespace between runs is held back until something follows, so no line or block
+    begins or ends with it; blocks are separated by an empty line."""
 
     def __init__(self, budget: ParseBudget) -> None:
         self._budget = budget
@@ -18,7 +18,7 @@ class Assembly:
         self._headings: list[Heading] = []
         self._places: list[tuple[int, int]] = []
         self._shift: int | None = None
-        """How far the source is ahead of the text, where the last run began."""
+        """How far the source is ahead of the text at the start of the last run."""
         self._begun: int | None = None
         """Where the open block begins, and at which piece."""
         self._begun_piece = 0
@@ -38,7 +38,7 @@ class Assembly:
         return self._chars
 
     def begin(self, kind: BlockKind, level: int = 0) -> None:
-        """What is written from now on is a block of this kind, once there is anything."""
+        """Begin a block of this kind with the next text."""
         self.end()
         self._kind, self._level = kind, level
 
@@ -47,18 +47,18 @@ class Assembly:
             self._gap = " "
 
     def line(self) -> None:
-        """Let what follows stand on a line of its own."""
+        """Put the following text on its own line."""
         self._gap = "" if self._begun is None or self._line_ended else "\n"
 
     def no_gap(self) -> None:
         self._gap = ""
 
     def prefix(self, sign: str) -> None:
-        """What stands before the next run, if there is one: a bullet, the bars between cells."""
+        """A prefix for the next run, if there is one: a bullet, or cell separators."""
         self._prefix = sign
 
     def write(self, run: str, source: int | None = None) -> None:
-        """Append a run of text that stands at this character of the source."""
+        """Append a run of text found at this character of the source."""
         if self._begun is None:
             if self._chars:
                 self._append("\n")

@@ -1,8 +1,9 @@
-"""A document's spans: where its text is cut, so that a passage can be found, quoted and read by itself.
+"""Cut a document into spans that can be found, quoted and read on their own.
 
-Pieces tile the text and lie in one section each. Whole sentences, list items, table rows and lines of code are packed
+Pieces tile the text and each is in one section. Whole sentences, list items, table rows and lines of code are packed
 until a piece is full; the end of a paragraph closes it early once it is long enough. What fits as a whole is not
-parted. docs/internals/documents.md compares this with other ways to cut, and says why these sizes."""
+split. docs/internals/documents.md compares this with other chunkers and explains the sizes.
+"""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -13,16 +14,16 @@ import msgspec
 
 from memplane.documents.parsed import BlockKind, DocumentBlock, ParsedDocument, ParsedSection
 
-# Sections: a document's text by its headings, or by size where it has none. They leave nothing out.
+# Sections: a document's text by its headings, or by size if it has none. They cover the whole text.
 
 
 UNTITLED_CHARS = 6_000
-"""How long a stretch without headings grows before the next one begins: about two pages."""
+"""The length of a stretch without headings: about two pages."""
 
 
 def sections_of(parsed: ParsedDocument) -> list[ParsedSection]:
-    """The sections of a document, in order, tiling its text. A heading begins one; what stands before the first
-    heading is parted at paragraphs."""
+    """The sections of a document, in order, covering its text. A heading begins one; text before the first heading is
+    split at paragraphs."""
     headings = parsed.headings
     if not headings:
         end = len(parsed.text)
@@ -42,8 +43,8 @@ def sections_of(parsed: ParsedDocument) -> list[ParsedSection]:
 
 
 def _untitled(blocks: Sequence[DocumentBlock], end: int) -> list[ParsedSection]:
-    """The stretch that these blocks tile, parted where a paragraph begins; nothing if it is blank, for then the
-    section that follows takes it in."""
+    """The stretch these blocks cover, split where a paragraph begins; empty if it is blank, because the next section
+    then includes it."""
     if all(block.kind is BlockKind.BREAK for block in blocks):
         return []
     begins = [0]
@@ -60,16 +61,16 @@ def _start(block: DocumentBlock) -> int:
 
 
 CHARS_MAX = 2_000
-"""Of any piece, whatever it holds: a sentence that never ends is cut between words, a word between characters."""
+"""Maximum size of a piece: an endless sentence is cut between words, a word between characters."""
 
 _WORDS_FEW = 20
-"""A rest of no more than so many goes with the piece before it."""
+"""A smaller remainder is joined to the previous piece."""
 _CHARS_PER_WORD_MAX = 18
-"""Scripts without spaces, and lines without words, are measured by their characters."""
+"""Scripts without spaces, and lines without words, are measured in characters."""
 _CHARS_CUT = 600
-"""How much of what is too long by itself goes into one piece."""
+"""The share of an overlong unit that goes into one piece."""
 
-# A run of marks is only tried from its first character, so that a wall of dots costs no more than its length.
+# A run of marks is only tried from its first character, so a wall of dots stays linear.
 _SENTENCE = re.compile(
     r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019)\]]*+\s++(?=[\"'\u201c\u2018(\[]*+[^\sa-z])"
     r"|(?<![\u3002\uff01\uff1f])[\u3002\uff01\uff1f]++[\u300d\u300f\u201d\u2019)]*+\s*+"
@@ -87,21 +88,21 @@ _WHOLE = frozenset({BlockKind.LIST, BlockKind.TABLE, BlockKind.CODE})
 
 
 class ChunkSizes(msgspec.Struct, frozen=True, kw_only=True):
-    """How long pieces grow, in words."""
+    """The sizes of pieces, in words."""
 
     enough: int = 60
-    """From here on the end of a paragraph closes a piece."""
+    """From this size on, the end of a paragraph closes a piece."""
     most: int = 100
-    """Of prose. The sentence that would go beyond opens a new piece."""
+    """The limit for prose. A sentence that would exceed it begins a new piece."""
     whole: int = 150
-    """A list, a table or a piece of code up to this size stays whole, and so does a sentence."""
+    """A list, table, code block or sentence up to this size stays whole."""
 
 
 SIZES = ChunkSizes()
 
 
 class Piece(msgspec.Struct, frozen=True, gc=False):
-    """A span to be: `text[start:end]`, and the place of the section it lies in."""
+    """A future span: `text[start:end]`, and the index of its section."""
 
     start: int
     end: int
@@ -109,21 +110,21 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Atom(msgspec.Struct, frozen=True, gc=False):
-    """What is not parted any more."""
+    """A unit that is not split further."""
 
     start: int
     end: int
     words: int
     closes: bool = False
-    """A paragraph, a list, a table, a piece of code ends with it."""
+    """The last unit of a paragraph, list, table or code block."""
     opens: bool = False
-    """It belongs to what follows, as a heading does."""
+    """It belongs to the next unit, like a heading."""
 
 
 def chunks_of(
     parsed: ParsedDocument, sections: Sequence[ParsedSection], sizes: ChunkSizes = SIZES
 ) -> list[Piece]:
-    """In order. An empty text has none."""
+    """In order; an empty text has none."""
     pieces: list[Piece] = []
     starts = [block.start for block in parsed.blocks]
     for place, section in enumerate(sections):
@@ -135,7 +136,7 @@ def chunks_of(
 
 
 def _blocks_of(parsed: ParsedDocument, section: ParsedSection, first: int) -> Iterator[DocumentBlock]:
-    """What of the blocks, from the first that may, lies in a section."""
+    """The parts of the blocks that are in a section."""
     for at in range(first, len(parsed.blocks)):
         block = parsed.blocks[at]
         if block.start >= section.end:
@@ -146,7 +147,7 @@ def _blocks_of(parsed: ParsedDocument, section: ParsedSection, first: int) -> It
 
 
 def _packed(atoms: Iterator[_Atom], sizes: ChunkSizes) -> Iterator[_Atom]:
-    """Atoms put together. Headings at the end of a full piece open the next one instead."""
+    """Units packed together. Headings at the end of a full piece move to the next one."""
     taken: list[_Atom] = []
     words = 0
     for atom in atoms:
@@ -169,7 +170,7 @@ def _packed(atoms: Iterator[_Atom], sizes: ChunkSizes) -> Iterator[_Atom]:
 
 
 def _opening(taken: Sequence[_Atom]) -> int:
-    """Where at the end of these the headings begin that belong to what follows."""
+    """Where the trailing headings begin that belong to the next piece."""
     at = len(taken)
     for place in range(len(taken) - 1, -1, -1):
         if taken[place].opens:
@@ -184,7 +185,7 @@ def _joined(atoms: Sequence[_Atom]) -> _Atom:
 
 
 def _rests_joined(pieces: list[_Atom], sizes: ChunkSizes) -> list[tuple[int, int]]:
-    """Empty lines, and the few words that are left over at the end of a section, go with what stands before them."""
+    """Empty lines, and the few remaining words of a section, join the previous piece."""
     joined: list[_Atom] = []
     for place, piece in enumerate(pieces):
         before = joined[-1] if joined else None
@@ -216,8 +217,7 @@ def _atoms(text: str, blocks: Iterator[DocumentBlock], sizes: ChunkSizes) -> Ite
 
 
 def _split(text: str, block: DocumentBlock) -> Iterator[_Atom]:
-    """Sentences or lines, each with the white space behind it. A paragraph that ends with a colon belongs to what
-    follows."""
+    """Sentences or lines, each with its trailing whitespace. A paragraph that ends with a colon belongs to the next."""
     whole = block.kind in _WHOLE
     borders = (_LINE if whole else _SENTENCE).finditer(text, block.start, block.end)
     ends = [border.end() for border in borders if not _is_abbreviated(text, border)]
@@ -229,7 +229,7 @@ def _split(text: str, block: DocumentBlock) -> Iterator[_Atom]:
 
 
 def _is_abbreviated(text: str, border: re.Match[str]) -> bool:
-    """Whether a dot ends a word, not a sentence: `Dr. Smith`, `J. Doe`, `No. 5`."""
+    """Whether a dot ends an abbreviation rather than a sentence: `Dr. Smith`, `J. Doe`, `No. 5`."""
     dot = border.start()
     if text[dot] != "." or "\n" in border.group():
         return False
@@ -237,7 +237,7 @@ def _is_abbreviated(text: str, border: re.Match[str]) -> bool:
 
 
 def _bounded(text: str, atom: _Atom, sizes: ChunkSizes) -> Iterator[_Atom]:
-    """The atom, or, where it is too long by itself, parts of it, cut between words where there are words."""
+    """The unit, or parts of it if it is too long, cut between words if possible."""
     if atom.words <= sizes.whole and atom.end - atom.start <= CHARS_MAX:
         yield atom
         return
@@ -252,6 +252,6 @@ def _bounded(text: str, atom: _Atom, sizes: ChunkSizes) -> Iterator[_Atom]:
 
 
 def _words(text: str, start: int, end: int) -> int:
-    """By spaces, or by length where there are few."""
+    """By spaces, or by length if there are few."""
     piece = text[start:end]
     return max(len(piece.split()), len(piece.strip()) // _CHARS_PER_WORD_MAX)

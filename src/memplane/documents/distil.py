@@ -1,9 +1,10 @@
-"""What a document says, in a few of its own sentences: of each section, and of the whole. Extractive: every sentence
-stands in the document, and the same document always gives the same.
+"""Extractive summaries of a document and its sections. Every sentence is from the document, and the same document
+always gives the same summary.
 
-A sentence is central if it shares words with many others, weighed by how rare they are; the first ones of a section
-count a little more, and none says what another one said. A section of a thousand pages costs no more than one of
-twenty: only so much of each is read, and of all of them together."""
+A sentence is central if it shares words with many others, weighted by rarity; the first sentences of a section count
+a little more, and sentences that repeat others are skipped. The cost is bounded: only a limited amount of each
+section, and of all together, is read.
+"""
 
 import math
 import re
@@ -20,12 +21,12 @@ from memplane.extract.sentences import is_inside
 from memplane.storage.words import stems_of
 from memplane.types import Section
 
-# Sentences of a document, as they stand in it. A paragraph may be wrapped over lines and a list has its items; rows
-# of a table, code, headings and rules are no sentences and never become part of one.
+# Sentences of a document. Paragraphs may wrap over lines and lists have items; table rows, code, headings and rules
+# are not sentences.
 
 
 SENTENCE_CHARS_MAX = 500
-"""What is longer is not told as one sentence."""
+"""Longer text is not used as one sentence."""
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -36,8 +37,8 @@ _RULE = re.compile(r"\W*$")
 _APART = re.compile(r"\s*(?:<!--|<[/a-zA-Z][^>]*>\s*$|\[[^\]]+\]:\s)")
 _ITEM = re.compile(r"\s*(?:[-*+•‣◦]|\(?\d{1,6}[.)])\s+(?=\S)")
 _QUOTED = re.compile(r"\s*>+\s?")
-# A run of marks is only tried from its first one, so that a wall of dots costs no more than its length. Marks of
-# scripts that write no spaces end a sentence whatever follows.
+# A run of marks is only tried from its first one, so a wall of dots stays linear. Marks of scripts without spaces end
+# a sentence whatever follows.
 _END = re.compile(
     "(?<![.!?…])[.!?…]++[\"'”\u2019)\\]]*+(?=\\s|\\Z)|[。！？｡؟۔।॥።፧།༎។៕။]++[\"'”\u2019)\\]」』）】]*+"  # noqa: RUF001  # the marks of other scripts
 )
@@ -50,7 +51,7 @@ _HEADING_CHARS_MAX = 200
 
 
 class Passage(NamedTuple):
-    """A sentence: what `text[start:end]` says, on one line."""
+    """A sentence: `text[start:end]` on one line."""
 
     start: int
     end: int
@@ -58,7 +59,7 @@ class Passage(NamedTuple):
 
     @property
     def is_informative(self) -> bool:
-        """Whether it can stand for more than itself: a statement of some length, in words."""
+        """Whether it is a statement of some length, in words."""
         letters = len(_LETTERS.findall(self.text))
         return (
             len(self.text) <= SENTENCE_CHARS_MAX
@@ -69,18 +70,18 @@ class Passage(NamedTuple):
 
 
 def words_in(text: str) -> int:
-    """How many words a text has; where a script writes no spaces, two characters are one."""
+    """The number of words; in a script without spaces, two characters count as one."""
     return len(text.split()) + (0 if text.isascii() else len(_UNSPACED.findall(text)) // 2)
 
 
 def on_one_line(text: str) -> str:
-    """The words as they stand, without the breaks of lines and the marks of a quotation at their beginning."""
+    """The words without line breaks and leading quotation marks."""
     return _BROKEN.sub(" ", text).strip()
 
 
 def passages_of(text: str, title: str | None = None, *, cut: bool = False) -> Iterator[Passage]:
-    """The sentences of a section in order; its heading, `title`, is none of them. Of a text that was `cut`, the last
-    sentence is not whole and left out."""
+    """The sentences of a section in order, without its heading `title`. If the text was `cut`, the incomplete last
+    sentence is dropped."""
     for start, end in _paragraphs(text, title):
         yield from _sentences(text, start, end, cut=cut and end >= len(text.rstrip()))
 
@@ -100,7 +101,7 @@ def _paragraphs(text: str, title: str | None) -> Iterator[tuple[int, int]]:
         if kind == "fence":
             fence = "" if fence else line.strip()[:3]
         elif kind == "underline" and begun is not None and end - begun <= _HEADING_CHARS_MAX:
-            begun = None  # what stands over it is a heading
+            begun = None  # the line above is a heading
         elif kind == "text":
             if begun is None:
                 quoted = _QUOTED.match(line)
@@ -119,7 +120,7 @@ def _paragraphs(text: str, title: str | None) -> Iterator[tuple[int, int]]:
 
 
 def _kind(line: str, fence: str, inside: bool) -> str:  # noqa: FBT001
-    """What a line is, after what stands before it: `inside` a paragraph, or inside a fence of code."""
+    """The type of a line, given the previous one: `inside` a paragraph or a code fence."""
     opens = _FENCE.match(line)
     if fence:
         return "fence" if opens and opens[1] == fence else "code"
@@ -135,7 +136,7 @@ def _kind(line: str, fence: str, inside: bool) -> str:  # noqa: FBT001
 
 
 def _is_row(line: str) -> bool:
-    """Whether a line is one of a table: cells with bars or tabs between them."""
+    """Whether a line is a table row: cells separated by bars or tabs."""
     inner = line.strip()
     return inner.startswith("|") or " | " in inner or inner.count("|") > 1 or "\t" in inner
 
@@ -170,13 +171,13 @@ SECTION_CHARS_MAX = 600
 TITLE_CHARS_MAX = 200
 
 _CHARS_READ = 600_000
-"""Of all sections together; each has its share, within these bounds."""
+"""The limit of all sections together; each gets its share, within these bounds."""
 _SHARE_MIN, _SHARE_MAX = 600, 16_000
 _SENTENCES_READ = 60
 _SECTIONS_WEIGHED = 1_000
-"""So many sections are weighed; of the others the first sentence is told."""
+"""The number of scored sections; the others are summarised by their first sentence."""
 _SECTIONS_READ = 5_000
-"""So many sections are read; of the others the title is told."""
+"""The number of sections that are read; the others are summarised by their title."""
 _CANDIDATES_EACH = 3
 _CANDIDATES_MAX = 600
 _FROM_ONE_SECTION = 2
@@ -185,11 +186,11 @@ _TITLES_WORDS = 50
 _LIKENESS_MAX = 0.6
 _LENGTH_USUAL = 8
 _ALONE = 0.2
-"""What a word counts that no other sentence has."""
+"""The weight of a word that occurs in no other sentence."""
 
 
 class Distillation(msgspec.Struct, frozen=True):
-    """A document in short, and each of its sections."""
+    """The summary of a document and of each section."""
 
     whole: str
     sections: tuple[str, ...]
@@ -197,7 +198,7 @@ class Distillation(msgspec.Struct, frozen=True):
 
 
 class _Weighed(msgspec.Struct, frozen=True):
-    """A sentence, where it stands, and the words it is weighed by, each once and in order."""
+    """A sentence, its position, and its distinct words in order."""
 
     text: str
     section: int
@@ -232,12 +233,12 @@ def distil(sections: Sequence[tuple[Section, str]], name: str) -> Distillation:
 
 
 def shortened_title(title: str) -> str:
-    """A heading, or a name, on one line; some headings are paragraphs that somebody made bold."""
+    """A heading or name on one line; some headings are bold paragraphs."""
     return _cut_at_word(on_one_line(title), TITLE_CHARS_MAX)
 
 
 def _cut_at_word(text: str, chars_max: int) -> str:
-    """At most so many characters, ending with a whole word where there are any; a mark says that there was more."""
+    """At most this many characters, cut at a word if possible; an ellipsis shows the cut."""
     if len(text) <= chars_max:
         return text
     cut = text[: chars_max - 1]
@@ -245,7 +246,7 @@ def _cut_at_word(text: str, chars_max: int) -> str:
 
 
 def bounded(text: str, words_max: int) -> str:
-    """At most so many words."""
+    """At most this many words."""
     if words_in(text) <= words_max:
         return text
     words = text.split()[:words_max]
@@ -284,7 +285,7 @@ def _stop_stems() -> frozenset[str]:
 
 
 def _rarity(weighed: Iterable[Sequence[_Weighed]]) -> dict[str, float]:
-    """How telling a word is in this document: the square, since it counts in both of two sentences that share it."""
+    """The weight of a word in this document, squared because it counts in both sentences that share it."""
     holding: Counter[str] = Counter()
     count = 0
     for sentences in weighed:
@@ -334,7 +335,7 @@ def _chosen(
     prior: Callable[[_Weighed], float],
     each_max: int | None = None,
 ) -> list[_Weighed]:
-    """The most central sentences that fit together, the best first. What one said already adds nothing to the next."""
+    """The most central sentences that fit, best first. What an earlier one covers adds nothing."""
     holding = Counter(stem for sentence in sentences for stem in sentence.stems)
     priors = [prior(sentence) for sentence in sentences]
     left = list(range(len(sentences)))
@@ -360,7 +361,7 @@ def _chosen(
 def _centrality(
     sentence: _Weighed, holding: Mapping[str, int], rarity: Mapping[str, float], told: set[str]
 ) -> float:
-    """How much of what others say it says, too."""
+    """How much of the other sentences it covers."""
     shared = sum((holding[stem] - 1 + _ALONE) * rarity[stem] for stem in sentence.stems if stem not in told)
     return shared / (len(sentence.stems) + _LENGTH_USUAL)
 
@@ -373,13 +374,13 @@ def _alike(left: _Weighed, right: _Weighed) -> bool:
 
 
 def _joined(chosen: Sequence[_Weighed], words_max: int) -> str:
-    """In the order in which they stand."""
+    """In document order."""
     ordered = sorted(chosen, key=lambda sentence: (sentence.section, sentence.place))
     return bounded(" ".join(sentence.text for sentence in ordered), words_max)
 
 
 def _beginning(passages: Sequence[Passage], section: Section, name: str) -> str:
-    """What there is to say where no sentence stands out: the first thing that is said, or else what it is called."""
+    """The fallback without a central sentence: the first sentence, else the title."""
     first = next(
         (passage for passage in passages if passage.is_informative), passages[0] if passages else None
     )
@@ -389,7 +390,7 @@ def _beginning(passages: Sequence[Passage], section: Section, name: str) -> str:
 
 
 def _titles(sections: Sequence[Section]) -> str:
-    """What the parts of a document are called: those of the highest level of which there are several."""
+    """The titles of the highest level that has several."""
     titled = [section for section in sections if section.title]
     levels = Counter(section.level for section in titled)
     level = next((level for level in sorted(levels) if levels[level] > 1), None)

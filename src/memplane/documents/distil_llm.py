@@ -1,8 +1,8 @@
-"""What a document says, in short, by a language model. It may refuse, ramble or go away; a section is only lost alone,
-and is then told in its own sentences.
+"""Summaries of documents by an LLM. It may refuse, ramble or become unavailable; only the affected section falls back
+to its own sentences.
 
-A document is data. Its text goes into the request as JSON, and whatever comes back is only ever taken for a summary of
-the section it was asked for: nothing a document says can make the model do anything else here.
+A document is data. Its text goes into the request as JSON, and the answer is only used as a summary of the requested
+section: nothing in a document can make the model do anything else here.
 """
 
 import threading
@@ -25,7 +25,7 @@ from memplane.safety.sanitize import clean, one_line
 from memplane.types import Section
 
 VERSION = 1
-"""Goes up when a change below would change what is told."""
+"""Incremented when a change below would change summaries."""
 
 _RULES = """\
 You tell what a document says, in short. You are given parts of one document as a JSON list, and answer with one \
@@ -63,34 +63,34 @@ SCHEMA: Schema = {
     "additionalProperties": False,
 }
 _LONGER = 2
-"""So many times as long as asked a summary may be; then it is cut."""
+"""A summary longer than this multiple of the requested length is cut."""
 _RUNS_KEPT = 8
 
 
 class DistilLimits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How much is asked at once, and about one document."""
+    """The limits per request and per document."""
 
     request_chars: int = 16_000
     request_sections: int = 12
     section_chars: int = 8_000
-    """A longer one is sent up to here; it can be searched whole."""
+    """A longer section is truncated in the request; it remains searchable as a whole."""
     section_words_min: int = 40
-    """A shorter one says itself what it says."""
+    """A shorter section is its own summary."""
     sections_max: int = 120
-    """So many sections of a document are asked about, spread over it."""
+    """The number of requested sections per document, spread over it."""
     answer_tokens: int = 4_096
     useless_answers: int = 6
-    """After that many and no other, the model is not asked again about this document."""
+    """After this many consecutive failures the model is not called again for this document."""
 
 
 class Summaries(msgspec.Struct, kw_only=True):
-    """What a model made of one document so far, and what it cost."""
+    """What the LLM returned for one document so far, and the tokens used."""
 
     sections: dict[int, str] = {}
-    """By ordinal; those that it made something of."""
+    """Summaries by ordinal."""
     whole: str | None = None
     failed: set[int] = set()
-    """Those that it made nothing of."""
+    """Sections without a usable summary."""
     tokens_in: int = 0
     tokens_out: int = 0
     requests: int = 0
@@ -98,7 +98,7 @@ class Summaries(msgspec.Struct, kw_only=True):
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A numbered piece of a document, as it is sent."""
+    """A numbered part of a document, as sent."""
 
     number: int
     title: str
@@ -115,7 +115,7 @@ class _Answer(msgspec.Struct):
 
 
 class LLMDistiller:
-    """Asks an `LLM` what documents say. Calls may come from many threads."""
+    """Requests summaries from an `LLM`. Thread-safe."""
 
     def __init__(self, llm: LLM, *, limits: DistilLimits = DistilLimits()) -> None:  # noqa: B008  # frozen
         self._llm = llm
@@ -125,15 +125,15 @@ class LLMDistiller:
 
     @property
     def model(self) -> str:
-        """Stored beside what it said."""
+        """Stored with the summaries."""
         return f"llm/{self._llm.model_id}/{VERSION}"
 
     def distil(
         self, key: str, sections: Sequence[tuple[Section, str]], told: Sequence[str], name: str
     ) -> Summaries:
-        """What the model makes of a document; `told` is what its sections say in their own sentences, `key` names this
-        text. Raises `LLMFailed` when the model does not serve us, `LLMUnavailable` where that may change: what it
-        answered until then is kept for the next time, and not paid for again."""
+        """Summarise a document; `told` are the extractive summaries, `key` identifies this text. Raises `LLMFailed`
+        if the model rejects us, and `LLMUnavailable` if that may change: answers so far are kept for the next attempt
+        and not paid for again."""
         with self._lock:
             run = self._begun.pop(key, None) or Summaries()
         try:
@@ -167,7 +167,7 @@ class LLMDistiller:
             self._sum_up(run, sections, told, name)
 
     def _summarise(self, run: Summaries, group: Sequence[_Part], *, again: bool = True) -> None:
-        """Ask, ask once more, then ask in halves, so that a section that breaks the model breaks nothing else."""
+        """Ask, retry once, then ask in halves, so a section that breaks the model breaks nothing else."""
         found, complaint = self._complete(run, _SECTIONS, group)
         missing = [part for part in group if part.number not in found]
         run.sections.update(found)
@@ -212,7 +212,7 @@ class LLMDistiller:
     def _complete(
         self, run: Summaries, system: str, parts: Sequence[_Part], wanted: Sequence[int] | None = None
     ) -> tuple[dict[int, str], "_Complaint"]:
-        """What could be used of one answer, and what was wrong with the rest."""
+        """The usable part of one answer, and what was wrong with the rest."""
         user = msgspec.json.encode([_sent(part) for part in parts]).decode()
         try:
             answer = self._llm.complete(system, user, SCHEMA, self._limits.answer_tokens)
@@ -234,15 +234,15 @@ class LLMDistiller:
 
 
 class _Complaint(msgspec.Struct, frozen=True):
-    """Why an answer, or a part of it, was no use."""
+    """Why an answer, or a part of it, is unusable."""
 
     text: str
     again: bool = True
-    """Whether the same question may get a better one."""
+    """Whether a retry may help."""
 
 
 def _checked(answer: str, numbers: Sequence[int], words_max: int) -> dict[int, str] | None:
-    """The first summary for each number that was asked for, as it may be kept; None where it is no answer at all."""
+    """The first summary for each requested number, sanitised; None if it is not an answer."""
     try:
         said = msgspec.json.decode(well_formed(answer), type=_Answer)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -260,14 +260,14 @@ def _sent(part: _Part) -> Mapping[str, int | str]:
 
 
 def _spread(parts: Sequence[_Part], count: int) -> list[_Part]:
-    """At most so many, evenly."""
+    """At most this many, evenly spread."""
     if len(parts) <= count:
         return list(parts)
     return [parts[place * len(parts) // count] for place in range(count)]
 
 
 def _groups(parts: Sequence[_Part], limits: DistilLimits) -> Iterator[list[_Part]]:
-    """Sections that go together: as many as fit."""
+    """Sections grouped into requests of the allowed size."""
     group: list[_Part] = []
     chars = 0
     for part in parts:

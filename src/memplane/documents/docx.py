@@ -1,7 +1,8 @@
-"""DOCX: the paragraphs, lists, tables and notes of a Word document, as python-docx opens it.
+"""DOCX: paragraphs, lists, tables and notes of a Word document, opened by python-docx.
 
-The library knows parts, styles and properties. Its way through a body knows neither content controls nor insertions nor text
-boxes, and takes the square of the blocks' number (or whatever a merged cell says) in time, so its elements are followed here."""
+The library handles parts, styles and properties. Its body iteration ignores content controls, insertions and text
+boxes, and takes quadratic time, so the elements are traversed here.
+"""
 
 import re
 import zipfile
@@ -24,15 +25,14 @@ from memplane.documents.parsed import BlockKind, ParseBudget, ParsedDocument, Pa
 from memplane.documents.text import cleaned
 from memplane.errors import DocumentUnreadable
 
-# A DOCX file before the library sees it: checked, and packed anew with nothing in it but the parts that are read.
-#
-# The library opens every part that another one leads to, pictures too, fails where a link leads nowhere (Word does not mind),
-# and asks neither how large a part is nor whether it declares entities. So it is given a package in which none of this can happen.
+# Preparation of a DOCX file for the library: checked, and repacked with only the parts that are read. The library
+# opens every linked part, including pictures, fails on dangling links (Word does not), and checks neither sizes nor
+# entity declarations. The repacked file contains none of this.
 
 
 _ENTRIES_MAX = 10_000
 _ROOM_BYTES = 16 << 20
-"""A small document may always grow to this much, whatever its ratio: XML of little words compresses well."""
+"""A small document may always unpack to this size, whatever its ratio: XML compresses well."""
 _COMPRESSIONS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _ENCRYPTED_FLAG = 0x1
 _DOCUMENT = PackURI("/word/document.xml")
@@ -43,8 +43,8 @@ _PARTS = {
     RELATIONSHIP_TYPE.FOOTNOTES: (PackURI("/word/footnotes.xml"), CONTENT_TYPE.WML_FOOTNOTES),
     RELATIONSHIP_TYPE.ENDNOTES: (PackURI("/word/endnotes.xml"), CONTENT_TYPE.WML_ENDNOTES),
 }
-"""What is read, where it stands in the package that the library gets, and what it is called there. A macro's or a template's
-body is a document's too."""
+"""The parts that are read, their place in the repacked file, and their names. Macro-enabled documents and templates
+have the same body."""
 _OF_THE_PACKAGE = frozenset({RELATIONSHIP_TYPE.OFFICE_DOCUMENT, RELATIONSHIP_TYPE.CORE_PROPERTIES})
 _RELATION = f"{{{NAMESPACE.OPC_RELATIONSHIPS}}}Relationship"
 _STRICT = "http://purl.oclc.org/ooxml/wordprocessingml/main"
@@ -52,7 +52,7 @@ _TRANSITIONAL = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
 def repacked(content: bytes, limits: ParseLimits) -> BytesIO:
-    """The same document for the library. Raises `DocumentUnreadable` for what is too large or no document."""
+    """The same document for the library. Raises `DocumentUnreadable` for a file that is too large or not a document."""
     try:
         archive = zipfile.ZipFile(BytesIO(content))
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as exc:
@@ -74,8 +74,7 @@ def repacked(content: bytes, limits: ParseLimits) -> BytesIO:
 
 
 def _check(archive: zipfile.ZipFile, content: bytes, limits: ParseLimits) -> None:
-    """Make sure that nothing in it can be a bomb. A part is never read beyond the size that it declares, so the sizes
-    declared are what counts."""
+    """Reject zip bombs. A part is never read beyond its declared size, so declared sizes are checked."""
     entries = archive.infolist()
     room = min(max(limits.expansion * len(content), _ROOM_BYTES), 4 * limits.chars)
     if len(entries) > _ENTRIES_MAX:
@@ -92,7 +91,7 @@ def _check(archive: zipfile.ZipFile, content: bytes, limits: ParseLimits) -> Non
 
 
 class _Source:
-    """The parts of the file as it came."""
+    """The parts of the original file."""
 
     def __init__(self, archive: zipfile.ZipFile, limits: ParseLimits) -> None:
         self._archive = archive
@@ -100,8 +99,8 @@ class _Source:
         self._marks = 0
 
     def relevant_parts(self) -> dict[str, str]:
-        """What is read of it, by the kind of the part, and its name here: that which the file says, or else the usual one.
-        Programs are free to name parts as they like, and some do."""
+        """The parts to read, by type, with the names from the file or the usual ones. Programs may name parts freely,
+        and some do."""
         said = dict(self._related(PACKAGE_URI))
         document = said.get(_kind(RELATIONSHIP_TYPE.OFFICE_DOCUMENT), _DOCUMENT.membername)
         said |= {kind: name for kind, name in self._related(PackURI("/" + document)) if kind not in said}
@@ -129,7 +128,7 @@ class _Source:
         return part
 
     def _related(self, source: PackURI) -> Iterator[tuple[str, str]]:
-        """The parts that a part leads to and that are there, by their kind."""
+        """The existing parts that a part links to, by type."""
         relations = source.rels_uri.membername
         if relations not in self._archive.NameToInfo:
             return
@@ -142,17 +141,17 @@ class _Source:
 
 
 def _kind(relation_type: str) -> str:
-    """The two editions of the standard differ in the beginning of the address only."""
+    """The two editions of the standard differ only in the beginning of the URL."""
     return relation_type.rpartition("/")[2]
 
 
 class _RootReached(Exception):
-    """All that may stand before the first element was seen."""
+    """Everything before the first element was read."""
 
 
 def _root(part: bytes) -> str:
-    """The name of the first element, once it is sure that no document type comes before it, which is where entities that
-    grow without end would be declared."""
+    """The name of the first element, once it is certain that no document type precedes it, which could declare
+    expanding entities."""
     parser = expat.ParserCreate(namespace_separator=" ")
     root = ""
 
@@ -193,7 +192,7 @@ def _relations(kinds: set[str]) -> str:
 
 
 _DEPTH_MAX = 256
-"""The library's XML parser goes no deeper, whatever the limits say. Word nests a few dozen."""
+"""The library's XML parser supports no deeper nesting. Word uses a few dozen levels."""
 _NOTES = (RELATIONSHIP_TYPE.FOOTNOTES, RELATIONSHIP_TYPE.ENDNOTES)
 _PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 _RUN, _RUN_PROPERTIES, _TEXT = qn("w:r"), qn("w:rPr"), qn("w:t")
@@ -209,7 +208,7 @@ _UNSEEN = frozenset(
         "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
     }
 )
-"""What is deleted, moved away, or said a second time for older programs; and tab stops, which are no words."""
+"""Deleted, moved or duplicated text, and tab stops."""
 _SIGNS = {
     qn("w:tab"): "\t",
     qn("w:ptab"): "\t",
@@ -221,10 +220,10 @@ _OFF = frozenset({"0", "false", "off", "none"})
 _HEADING_NAME = re.compile(r"heading ([1-9])\Z", re.IGNORECASE)
 _LEVEL_MAX = 9
 _ANCESTORS_MAX = 16
-"""Styles are based on others; beyond this many they go in a circle."""
+"""Styles inherit from others; a longer chain is a cycle."""
 
 _Element = Any
-"""An element of the library's tree; lxml says nothing about its types."""
+"""An element of the library's tree; lxml has no types for it."""
 
 
 class _Style(msgspec.Struct):
@@ -268,8 +267,8 @@ def _too_deep(depth: int) -> DocumentUnreadable:
 
 
 def _core_title(document: Document) -> str:
-    """What the properties say, which is often what they said of the document that this one was made from. Asked for them,
-    the library makes some up if there are none."""
+    """The title from the properties, which is often that of the document's template. The library invents properties
+    if there are none."""
     kinds = {relation.reltype for relation in document.part.package.rels.values()}
     if RELATIONSHIP_TYPE.CORE_PROPERTIES not in kinds:
         return ""
@@ -277,7 +276,7 @@ def _core_title(document: Document) -> str:
 
 
 def _styles(root: _Element) -> dict[str, _Style]:
-    """The styles by id, each with what it takes from those it is based on."""
+    """The styles by id, each with its inherited properties."""
     styles = {element.get(_STYLE_ID, ""): _style(element) for element in root.iter(_STYLE)}
     return {name: _inherited(style, styles) for name, style in styles.items()}
 
@@ -318,13 +317,13 @@ def _ancestors(style: _Style, styles: dict[str, _Style]) -> Iterator[_Style]:
 
 
 def _outline_level(value: str) -> int:
-    """Word counts levels from 0, and 9 is the text's."""
+    """Word counts levels from 0; 9 is body text."""
     level = int(value) + 1 if value.isdecimal() and len(value) == 1 else 0
     return level if level <= _LEVEL_MAX else 0
 
 
 class _Paragraph:
-    """What makes a paragraph a heading or an item: its own properties, or else its style."""
+    """What makes a paragraph a heading or a list item: its own properties, else its style."""
 
     def __init__(self, element: _Element, styles: dict[str, _Style]) -> None:
         self.style = _Style()
@@ -346,8 +345,8 @@ class _Paragraph:
 
 
 class _BodyReader:
-    """Goes through the elements of a document's parts. Paragraphs may stand in each other (a text box in a paragraph), and
-    tables in tables: the outermost table makes the rows."""
+    """Traverses the elements of a document's parts. Paragraphs can be nested (a text box in a paragraph), and so can
+    tables: the outermost table defines the rows."""
 
     def __init__(self, out: Assembly, styles: dict[str, _Style], depth_max: int) -> None:
         self.title = ""
@@ -356,7 +355,7 @@ class _BodyReader:
         self._depth_max = depth_max
         self._kind: BlockKind | None = None
         self._cell: list[str] | None = None
-        """What the open cell of a table says so far."""
+        """The text of the open table cell so far."""
 
     def read(self, root: _Element) -> None:
         self._words(root, 1)
@@ -364,7 +363,7 @@ class _BodyReader:
         self._kind = None
 
     def _words(self, element: _Element, depth: int) -> str:
-        """What an element says, outside of the paragraphs and tables that stand in it: those are read on the way."""
+        """The text of an element, outside of nested paragraphs and tables, which are read on the way."""
         words: list[str] = []
         hidden = False
         todo = [element.iterchildren()]
@@ -418,7 +417,7 @@ class _BodyReader:
         self._out.write(words)
 
     def _table(self, table: _Element, depth: int) -> None:
-        """A merged cell stands where it begins, once, and not at every place of the grid that it covers."""
+        """A merged cell appears once, where it begins, not at every grid position it covers."""
         if self._cell is not None:
             self._words(table, depth)
             return
@@ -446,7 +445,7 @@ class _BodyReader:
 
 
 def _outermost(element: _Element, wanted: str) -> Iterator[_Element]:
-    """The rows of a table or the cells of a row, also those in content controls, but none of the tables in it."""
+    """The rows of a table or cells of a row, including those in content controls, without nested tables."""
     todo = [element.iterchildren()]
     while todo:
         for child in todo[-1]:
@@ -460,5 +459,5 @@ def _outermost(element: _Element, wanted: str) -> Iterator[_Element]:
 
 
 def _text(element: _Element) -> str:
-    """A comment in a text parts it, and is no part of it."""
+    """A comment splits a text node and is not part of it."""
     return "".join([element.text or "", *(child.tail or "" for child in element)])

@@ -10,24 +10,24 @@ from memplane.types import Span
 
 
 class Strategy(StrEnum):
-    """How documents are looked into."""
+    """How documents are searched."""
 
     LOCAL = "local"
-    """For passages, in all of them."""
+    """Passages from all documents."""
     SECTION = "section"
-    """The question names a section."""
+    """A section named in the query."""
     DOCUMENT = "document"
-    """One document is asked for."""
+    """One document."""
     COLLECTION = "collection"
 
 
 class SpanHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A passage of a document, where it stands, and why it is told."""
+    """A passage of a document, with its position and score."""
 
     span: Span
     document_name: str
     section: tuple[str, ...] = ()
-    """The titles it stands under."""
+    """The titles above it."""
     updated_at: datetime
     """When its document was uploaded."""
     score: float = 0.0
@@ -36,7 +36,7 @@ class SpanHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SectionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A section in short."""
+    """The summary of a section."""
 
     id: str
     path: tuple[str, ...]
@@ -44,11 +44,11 @@ class SectionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A document in short, and those of its sections that were asked for."""
+    """The summary of a document and of its requested sections."""
 
     id: str
     name: str
     distillation: str | None
     degraded: bool
-    """It is not told in short yet."""
+    """It has no summary yet."""
     sections: tuple[SectionSummary, ...] = ()

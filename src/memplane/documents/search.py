@@ -1,5 +1,5 @@
-"""What the documents of a space say to a question, by one of four strategies: passages of all of them, a section that is
-named, one document, or a collection."""
+"""Search documents with one of four strategies: passages of all documents, a named section, one document, or a
+collection."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -34,11 +34,11 @@ from memplane.storage.store import Reader
 from memplane.storage.words import stems_of
 from memplane.types import Document, Section, Span
 
-# How a fixed number of seats is given out by weight: by largest remainders, as for a parliament.
+# Apportionment of a fixed number of places by weight, by largest remainders.
 
 
 def apportioned(parties: Mapping[str, tuple[float, int]], seats: int) -> dict[str, int]:
-    """How many seats each party of a weight and a size gets; none more than it can fill."""
+    """The number of places per (weight, size); never more than the size."""
     given = dict.fromkeys(parties, 0)
     while seats:
         open_ = [id_ for id_, (weight, size) in parties.items() if given[id_] < size and weight > 0]
@@ -61,34 +61,34 @@ def apportioned(parties: Mapping[str, tuple[float, int]], seats: int) -> dict[st
 _DOCUMENTS_LISTED_MAX = 100_000
 _DOCUMENTS_READ_MAX = 64
 _SECTIONS_READ_MAX = 5_000
-"""Up to so many documents and sections, all titles are looked at; beyond, those that hold the words."""
+"""Up to this many documents and sections, all titles are checked; beyond, only those that contain words of the query.
+"""
 _SPANS_RANKED = 1_000
 _SUMMARIES_MAX = 200
-"""So many sections of a document are told in short, if there is room."""
+"""The maximum number of section summaries of a document."""
 _SECTIONS_SELECTED_MAX = 3
-"""So many sections may answer to the same name."""
+"""The maximum number of sections matched by the same name."""
 _SHARE_MIN = 0.6
-"""What holds so many of the words of a question has to do with it, however little is known about words in a small
-space."""
+"""A passage with this many words of the query is related to it, even in a space too small for word statistics."""
 _TITLES_SPARE = 4
-"""Fetched beyond what is wanted, for spans that are nothing but a title."""
+"""Extra passages fetched, in case some are only titles."""
 _MEMBERS_MAX = 200
 _MEMBERS_SELECTED_MAX = 50
 _SPANS_PER_PLACE = 4
-"""So many times as many spans are ranked as a collection tells, to see how relevant each document is."""
+"""The multiple of returned passages that is ranked for a collection, to measure each document's relevance."""
 
 
 class Ranking(NamedTuple):
-    """Where the best spans come from."""
+    """The source of ranked passages."""
 
     best: Callable[[frozenset[int] | None, int], Sequence[RankedSpan]]
-    """Of these documents, by seq, or of all; at most so many."""
+    """From these documents, by seq, or from all; at most this many."""
     heads: Callable[[], Sequence[DocumentHead]]
-    """Every document there is."""
+    """All documents."""
 
 
 class DocumentQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of documents."""
+    """A document query."""
 
     query: str
     project: str | None = None
@@ -99,7 +99,7 @@ class DocumentQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentResults(msgspec.Struct, frozen=True, kw_only=True):
-    """What documents have to say."""
+    """The document results."""
 
     strategy: Strategy | None = None
     documents: tuple[DocumentSummary, ...] = ()
@@ -111,7 +111,7 @@ class DocumentResults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def consult(reader: Reader, asked: DocumentQuery, ranking: Ranking) -> DocumentResults:
-    """Raises `NotFound` for a document or a collection that is not there, or is another project's."""
+    """Raises `NotFound` for a document or collection that does not exist or belongs to another project."""
     if asked.collection is not None:
         return _collection(reader, asked, ranking, asked.collection)
     if asked.document is not None:
@@ -132,14 +132,14 @@ def consult(reader: Reader, asked: DocumentQuery, ranking: Ranking) -> DocumentR
 
 
 def _visible(asked: DocumentQuery, document: Document) -> bool:
-    """What belongs to no project may be told in any; what was uploaded later was not there then."""
+    """Documents without a project are visible in every project; with `as_of`, later uploads are excluded."""
     return (asked.project is None or document.project in (None, asked.project)) and (
         asked.as_of is None or to_instant(document.updated_at) <= asked.as_of
     )
 
 
 class _Library:
-    """The documents that may be told; looked at only where a question needs it."""
+    """The visible documents, loaded only if the query needs them."""
 
     def __init__(self, reader: Reader, asked: DocumentQuery, ranking: Ranking) -> None:
         self._reader = reader
@@ -165,7 +165,7 @@ class _Library:
         return frozenset(head.seq for head in self.heads())
 
     def in_question(self) -> Document | None:
-        """The document whose whole the question asks for: the one that it names, or the only one that it can mean."""
+        """The document the query asks for as a whole: the one it names, or the only possible one."""
         query = self._asked.query
         whole = asks_for_document(query)
         if not whole and not asks_for_summary(query):
@@ -178,7 +178,7 @@ class _Library:
         return self._reader.documents.get(found[0].id) if len(found) == 1 else None
 
     def named(self) -> Sequence[DocumentHead]:
-        """Those that the question calls by their names; none where there are too many to look at each."""
+        """The documents the query names; none if there are too many to check."""
         heads = self.heads()
         if len(heads) > NAMES_CACHED:
             return []
@@ -192,7 +192,7 @@ class _Library:
 
 
 class _WordOverlap:
-    """Of the words of a question that mean something, how many a span holds."""
+    """How many significant words of the query a passage contains."""
 
     def __init__(self, query: str) -> None:
         self._wanted = frozenset(Question(query).stems.values())
@@ -205,8 +205,8 @@ class _WordOverlap:
 
 
 def _hits(reader: Reader, ranked: Sequence[RankedSpan]) -> tuple[SpanHit, ...]:
-    """With the names of where they stand. A title with nothing under it is told only where there is nothing else: the
-    citations of its subsections hold it."""
+    """With the titles above them. A title without text is returned only if there is nothing else: the citations of
+    its subsections contain it."""
     documents = _documents_of(reader, ranked)
     numbers = [span_number(documents[each.span.document].seq, each.span.section) for each in ranked]
     sections = reader.documents.sections_at(list(dict.fromkeys(numbers)))
@@ -231,7 +231,7 @@ def _documents_of(reader: Reader, ranked: Sequence[RankedSpan]) -> dict[str, Doc
 
 
 def _sanitized_span(span: Span) -> Span:
-    """Rules may have been added since it was kept."""
+    """Redaction rules may have been added since it was stored."""
     text = redact(span.text).text
     return span if text == span.text else msgspec.structs.replace(span, text=text)
 
@@ -244,7 +244,7 @@ def _sanitized_text(text: str | None) -> str | None:
 
 
 def _named_sections(reader: Reader, asked: DocumentQuery, shelf: _Library) -> list[tuple[Document, Section]]:
-    """The sections that the question calls by their name, of the document that it names too, if it does."""
+    """The sections the query names, limited to the document it names, if any."""
     phrases = phrases_of(asked.query)
     if not phrases:
         return []
@@ -292,7 +292,7 @@ def _candidate_sections(
 def _sections(
     reader: Reader, asked: DocumentQuery, found: Sequence[tuple[Document, Section]]
 ) -> DocumentResults:
-    """Each with its subsections: what it says in short, and its passages, those that answer first."""
+    """Each with its subsections: its summary, and its passages, best first."""
     told: dict[str, DocumentSummary] = {}
     ranked: list[RankedSpan] = []
     for document, section in found:
@@ -308,7 +308,7 @@ def _sections(
 
 
 def _family(reader: Reader, document: Document, section: Section) -> list[Section]:
-    """A section and what stands under it."""
+    """A section with its subsections."""
     numbers = [
         span_number(document.seq, ordinal)
         for ordinal in range(section.ordinal + 1, min(document.sections, section.ordinal + _SPANS_RANKED))
@@ -321,7 +321,7 @@ def _family(reader: Reader, document: Document, section: Section) -> list[Sectio
 def _in_section(
     reader: Reader, asked: DocumentQuery, document: Document, first: Section, last: Section
 ) -> list[RankedSpan]:
-    """The passages of these sections, by how well they answer; alike ones in their order."""
+    """The passages of these sections, by relevance; ties in document order."""
 
     def section_of(ordinal: int) -> int:
         there = reader.documents.spans(document.id, first=ordinal, limit=1)
@@ -359,7 +359,7 @@ def _requested_sections(reader: Reader, asked: DocumentQuery, document_id: str) 
 
 
 def _document(reader: Reader, asked: DocumentQuery, ranking: Ranking, document: Document) -> DocumentResults:
-    """The whole in short, every section in short, and the passages that answer best."""
+    """The document's summary, every section's summary, and the best passages."""
     ordinals = range(min(document.sections, _SUMMARIES_MAX))
     sections = reader.documents.sections_at([span_number(document.seq, ordinal) for ordinal in ordinals])
     told = _summary(document, None, list(sections.values()) if len(sections) > 1 else ())
@@ -375,7 +375,7 @@ def _document(reader: Reader, asked: DocumentQuery, ranking: Ranking, document: 
 def _summary(
     document: Document, before: DocumentSummary | None = None, sections: Sequence[Section] = ()
 ) -> DocumentSummary:
-    """The document and these sections, behind those that are told already."""
+    """The document with these sections, after those already returned."""
     return DocumentSummary(
         id=document.id,
         name=document.name,
@@ -392,7 +392,7 @@ def _summary(
 
 
 def _with_anything_to_say(asked: DocumentQuery, ranked: Sequence[RankedSpan]) -> list[RankedSpan]:
-    """Who was asked for may say what is only near: what holds a word of the question, or else what is like it."""
+    """A requested document may return weaker matches: a shared word, or similarity."""
     held = _WordOverlap(asked.query)
     return [each for each in ranked if each.relevant or held.share(each)] or [
         each for each in ranked if "meaning" in each.contributions
@@ -400,7 +400,7 @@ def _with_anything_to_say(asked: DocumentQuery, ranked: Sequence[RankedSpan]) ->
 
 
 def _beginning(reader: Reader, document: Document, count: int) -> list[RankedSpan]:
-    """Where no passage has anything to do with the question, the document begins to speak."""
+    """If no passage is related to the query, return the beginning of the document."""
     return [
         RankedSpan(span=span, score=0.0, contributions={}, ranks={}, relevant=False)
         for span in reader.documents.spans(document.id, limit=count)
@@ -413,7 +413,7 @@ def _beginning(reader: Reader, document: Document, count: int) -> list[RankedSpa
 def _collection(
     reader: Reader, asked: DocumentQuery, ranking: Ranking, collection_id: str
 ) -> DocumentResults:
-    """Every document in short, in the collection's order, and passages: the more relevant a document, the more of it."""
+    """The summary of every document, in the collection's order, and passages: more from more relevant documents."""
     collection = reader.documents.collection(collection_id)
     if collection is None or (asked.project is not None and collection.project not in (None, asked.project)):
         raise NotFound("collection", collection_id)
@@ -448,6 +448,6 @@ def _collection(
 
 
 def _most_relevant(members: Sequence[Document], weights: Mapping[str, float]) -> list[Document]:
-    """In order; of a large collection, those that have something to say."""
+    """In order; of a large collection, only the relevant documents."""
     best = sorted(range(len(members)), key=lambda at: (-weights.get(members[at].id, 0.0), at))
     return [members[at] for at in sorted(best[:_MEMBERS_SELECTED_MAX])]

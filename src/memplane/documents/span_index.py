@@ -1,8 +1,8 @@
-"""What ranking knows about the documents of a space: a cache, brought up to date from the store before every use.
+"""The documents of a space as ranking needs them: a cache, brought up to date from the store before every use.
 
-A span is known by its place: 0, 1, 2, … in the order of the ledger, so the spans of a document stand together; a document
-by its place among documents. The store says by its marks what changed since the last look; when spans went, everything
-is read anew.
+A span is identified by its place: 0, 1, 2, … in ledger order, so the spans of a document are adjacent; a document by
+its place among documents. The store's marks show what changed since the last refresh; when spans were removed,
+everything is read again.
 """
 
 import threading
@@ -23,12 +23,12 @@ _LOAD = 10_000
 
 
 class SpanColumns:
-    """The columns as they are now: one entry a span, or a document. More may be added behind; what is here stays."""
+    """The current columns, one entry per span or document. New entries may be appended; existing ones do not change."""
 
     def __init__(self, columns: "_Columns", heads: tuple[DocumentHead, ...], vectors: VectorTable) -> None:
         self.count = count = columns.count
         self.vectors = vectors
-        """One row a span, and perhaps more behind."""
+        """One row per span; there may be spare rows."""
         self.n = columns.n[:count]
         self.words = columns.words[:count]
         self.documents = heads
@@ -42,7 +42,7 @@ class SpanColumns:
         self._names: NameParts | None = None
 
     def named_in(self, question: str) -> NDArray[np.bool_] | None:
-        """By place of a document, whether the question says a part of its name; None where that chooses nothing."""
+        """By document, whether the query contains a part of its name; None if that selects nothing."""
         if self._names is None:
             self._names = NameParts(head.name for head in self.documents)
         named = self._names.named_in(question)
@@ -51,12 +51,12 @@ class SpanColumns:
         return np.isin(np.arange(len(self.documents)), list(named))
 
     def find(self, numbers: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-        """Where spans with these numbers would stand, and whether they do."""
+        """Where spans with these numbers are, and whether they exist."""
         return places_of(numbers, self.n)
 
 
 class _Columns:
-    """The columns while they grow. Their room grows faster than they do, so that adding a span costs next to nothing."""
+    """The columns while they grow. Capacity grows geometrically, so appending a span is cheap."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -72,7 +72,7 @@ class _Columns:
 
 
 class SpanIndex:
-    """The spans of one space. Safe to use from many threads."""
+    """The spans of one space. Thread-safe."""
 
     def __init__(self, model: tuple[str, int]) -> None:
         self._model = model
@@ -81,7 +81,7 @@ class SpanIndex:
 
     @property
     def model(self) -> tuple[str, int]:
-        """The embedding model whose vectors it holds, and their dimension."""
+        """The embedding model of its vectors, and their dimension."""
         return self._model
 
     def _forget_all(self) -> None:
@@ -95,7 +95,7 @@ class SpanIndex:
         self._vectors = VectorTable(self._model[1])
 
     def refresh(self, reader: Reader) -> SpanColumns:
-        """The spans as this reader sees them, or as a later one saw them already."""
+        """The spans as this snapshot sees them, or as a later one already did."""
         with self._lock:
             marks = reader.documents.marks()
             before = self._marks
@@ -109,8 +109,8 @@ class SpanIndex:
             return self._known()
 
     def common(self, reader: Reader, question: Question, *, beyond: int) -> set[str]:
-        """The words of a question that more than `beyond` spans hold. What was common stays it as long as no span goes,
-        and of what is read already the number is known."""
+        """The words of the query that occur in more than `beyond` spans. A common word stays common while no span is
+        removed, and known counts are reused."""
         with self._lock:
             common = {word for word in question.words if word in self._common}
             asked = [
@@ -127,7 +127,7 @@ class SpanIndex:
     def occurrences(
         self, reader: Reader, spans: SpanColumns, stems: Iterable[str]
     ) -> dict[str, tuple[Ints, Floats]]:
-        """For each stem, the places of the spans that hold it, and how often each does."""
+        """For each stem, the places of the spans that contain it, and how often."""
         marks = reader.documents.marks()
         state = (marks.generation, marks.last_span)
         found: dict[str, tuple[Ints, Floats]] = {}
@@ -146,7 +146,7 @@ class SpanIndex:
         columns = self._columns
         after = int(columns.n[columns.count - 1]) if columns.count else 0
         heads = reader.documents.span_heads(after=after, limit=_LOAD)
-        if heads:  # their documents first: whatever ends this look, no span is without its own
+        if heads:  # documents first, so that no span is ever without its document
             self._heads = tuple(reader.documents.heads())
         while heads:
             columns.add(heads)

@@ -1,9 +1,9 @@
-"""The spans that answer a question, best first, why each of them does, and whether anything does.
+"""Rank spans for a query, best first, with the reasons, and decide whether anything answers it.
 
-As with turns, several weak opinions about every span are made comparable per question and added up. What is different:
-a document speaks for its spans, a question that asks for several things is asked for each of them, and the second span
-of a document has to be better than the first of another. docs/internals/documents.md has the figures, and what was
-tried besides."""
+As for turns, several weak signals are made comparable per query and added up. Differences: a document's score counts
+for its spans, a query with several parts is also ranked for each part, and the second span of a document must beat
+the first of another. docs/internals/documents.md has the figures and the alternatives tried.
+"""
 
 import math
 import re
@@ -23,14 +23,14 @@ from memplane.storage.numbers import SPANS_PER_DOCUMENT_MAX
 from memplane.storage.store import Reader
 from memplane.types import Span
 
-# A question taken apart: one that asks for several things is asked for each of them, too.
+# A query that asks for several things is also ranked for each of them.
 
 
 PARTS_MAX = 6
 _SIGNIFICANT_MIN = 3
-"""A part with fewer words that mean something goes with its neighbour."""
+"""A part with fewer significant words is joined to its neighbour."""
 _CHARS_READ_MAX = 2_000
-"""What follows is pasted."""
+"""The rest is pasted text."""
 
 _BORDER = re.compile(
     r"[,;:]\s+(?=(?:and|but|or|while|whereas|which|who|whose|that|as)\b)"
@@ -42,7 +42,7 @@ _BORDER = re.compile(
 
 
 def parts_of(text: str) -> list[Question]:
-    """The parts of a question that asks for several things; none of one that asks for one."""
+    """The parts of a query that asks for several things; empty for a simple query."""
     beginning = text[:_CHARS_READ_MAX]
     cuts = [0, *(border.end() for border in _BORDER.finditer(beginning)), len(beginning)]
     begins: list[int] = []
@@ -59,63 +59,63 @@ def parts_of(text: str) -> list[Question]:
 
 
 COMMON = 10_000
-"""A word that more spans hold does not help to choose among them, and looking through them takes long."""
+"""A word in more spans than this does not help to choose, and scanning them is slow."""
 SHARE_MIN = 0.11
-"""How much of what a question asks for, by the rarity of its words, its best span must hold where there are no vectors: of
-MultiHop-RAG's questions that nothing answers three in five have no such span, of the others one in fifty has none."""
+"""The minimum share of the query, by word rarity, that the best span must contain without vectors: on MultiHop-RAG
+three in five unanswerable questions have no such span, and one in fifty of the others."""
 REACH_MIN = {"snowflake-arctic-embed-s-int8": (0.58, 0.79)}
-"""That share and the nearness together, by model: for a question of so few words that they say little, and for a long one.
-Of MultiHop-RAG's questions that nothing answers seven in ten stay below, of the others one in a hundred and fifty."""
+"""That share combined with similarity, by model: for a very short query, and for a long one. On MultiHop-RAG seven in
+ten unanswerable questions stay below, and one in 150 of the others."""
 
 _WORDS_FEW, _WORDS_MANY = 4, 20
 _SPANS_FEW = 1_000
-"""Rarity is reckoned as if there were so many spans at least: in a handful, what they hold would seem worth nothing."""
+"""Rarity is computed as if there were at least this many spans: in a small space every word would seem common."""
 _BM25_K1 = 1.2
 _BM25_B = 0.75
 _PART_DOCUMENT_SHARE = 0.5
 _REPEATED = 1.0
-"""What every further span of a document is put back by: half of what is told would be of one document otherwise."""
+"""The penalty of every further span of a document: otherwise half of the results would be from one document."""
 _POOL = 100
 _NEAR = 300
 _MOST = 100
 _SAMPLE = 300
 _EXACT_MAX = 4_096
-"""So many spans of the documents asked for are all compared."""
+"""Up to this many spans of the requested documents are all compared."""
 _SPARE = 4
-"""Fetched beyond what is wanted, for spans that went since the index was looked at."""
+"""Extra spans fetched, in case some were removed since the index was read."""
 
 
 class SpanWeights(msgspec.Struct, frozen=True, kw_only=True):
-    """What a channel's number is multiplied with. Zero takes a channel out."""
+    """The weight of each channel; zero disables it."""
 
     meaning: float = 2.0
-    """The span's vector, made of its text under its titles."""
+    """Similarity of the span's vector, made from its text under its titles."""
     words: float = 0.5
     """BM25 of the same."""
     document: float = 0.5
     """BM25 of its whole document."""
     part: float = 0.6
-    """Of the parts of the question, the one that it and its document hold most of."""
+    """The best-matching part of the query, over the span and its document."""
     named: float = 5.0
-    """The question says a part of the document's name."""
+    """The query contains a part of the document's name."""
 
 
 WEIGHTS = SpanWeights()
 
 
 class RankedSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A span, its score, and what the score is the sum of."""
+    """A span with its score and the contributions to it."""
 
     span: Span
     score: float
     contributions: Mapping[str, float]
     ranks: Mapping[str, int]
     relevant: bool
-    """Whether it has to do with the question, and anything here answers it at all."""
+    """Whether it is related to the query, and anything answers it at all."""
 
 
 class _StemWeight(msgspec.Struct, frozen=True):
-    """What a stem of the question is worth where."""
+    """The weight of a stem of the query."""
 
     indexes: Ints
     values: Floats
@@ -134,8 +134,8 @@ def rank_spans(  # what to rank, by what, and how many
     limit: int,
     weights: SpanWeights = WEIGHTS,
 ) -> list[RankedSpan]:
-    """`among` are the numbers (seq) of the documents to look in; None: all of them. `embedded` gives the question's
-    vector; it is waited for when there is nothing else left to do."""
+    """`among` are the numbers (seq) of the documents to search; None: all. `embedded` returns the query's vector; it
+    is called when everything else is done."""
     spans = index.refresh(reader)
     if not spans.count or limit <= 0:
         return []
@@ -172,7 +172,7 @@ def rank_spans(  # what to rank, by what, and how many
 
 
 class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
-    """What every channel says about the spans at these places."""
+    """The values of every channel for the spans at these places."""
 
     spans: SpanColumns
     indexes: Ints
@@ -186,8 +186,8 @@ class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
         return documents
 
     def best(self, allowed: NDArray[np.bool_], limit: int) -> list[tuple[int, float, int]]:
-        """The best, best first: the index of each, its score, and how many better ones its document has. Of two equals
-        the later span."""
+        """The best spans, best first: the index, the score, and how many better ones its document has. Ties go to the
+        later span."""
         scores = np.where(allowed, self._scores(), -np.inf)
         pool = max(_POOL, limit * 4)
         chosen = np.argpartition(-scores, pool)[:pool] if pool < len(scores) else np.arange(len(scores))
@@ -204,7 +204,7 @@ class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
         return put_back[:limit]
 
     def contributions(self, index: int, repeated: int) -> dict[str, float]:
-        """What the score is the sum of, the most telling first."""
+        """The contributions to the score, largest first."""
         parts = {
             name: getattr(self.weights, name) * float(channel[index])
             for name, channel in self.channels.items()
@@ -214,7 +214,7 @@ class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
         return dict(sorted(parts.items(), key=lambda part: -abs(part[1])))
 
     def ranks(self, index: int) -> dict[str, int]:
-        """Its rank in every channel that puts spans in an order, 1 the best; being named is yes or no."""
+        """Its rank in every ranking channel, 1 the best; being named is yes or no."""
         return {
             name: 1 + int(np.count_nonzero(channel > channel[index]))
             for name, channel in self.channels.items()
@@ -231,7 +231,7 @@ class SpanScores(msgspec.Struct, frozen=True, kw_only=True):
 def _stem_weights(
     reader: Reader, index: SpanIndex, spans: SpanColumns, question: Question
 ) -> dict[str, _StemWeight]:
-    """Where each stem of the question occurs, but for words so common that they choose nothing."""
+    """Where each stem of the query occurs, without words too common to select anything."""
     common = index.common(reader, question, beyond=COMMON) if spans.count > COMMON else set()
     stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
     held = {}
@@ -275,8 +275,7 @@ def _part_scores(
     parts: Sequence[Question],
     whole: tuple[Floats, Floats],
 ) -> Floats:
-    """For every span, how well it answers the part of the question that it answers best; a question of one part is that
-    part."""
+    """For every span, how well it answers the part of the query it answers best; a simple query is one part."""
     best: Floats | None = None
     of_parts = [
         _word_scores(spans, [held[stem] for stem in dict.fromkeys(part.stems.values()) if stem in held])
@@ -302,8 +301,8 @@ def _allowed(spans: SpanColumns, among: Collection[int] | None) -> NDArray[np.bo
 def _chosen(
     spans: SpanColumns, query: Vector | None, allowed: NDArray[np.bool_], opinions: Sequence[Floats]
 ) -> tuple[Ints, NDArray[np.bool_] | None]:
-    """Which spans to judge, and which of them say what is usual. All of them while they are few; else those that are
-    near by their codes or hold the words (the first opinion says which do), and a sample."""
+    """The spans to rank, and those that supply mean and deviation. All while they are few; else the nearest by code,
+    those that contain the words, and a sample."""
     if query is None or spans.vectors.exact:
         return np.arange(spans.count), None
     sample = np.arange(0, spans.count, max(1, spans.count // _SAMPLE))
@@ -323,7 +322,7 @@ def _chosen(
 
 
 def _most(opinion: Floats, holding: Ints) -> Ints:
-    """Of these places, those with the largest numbers."""
+    """The places with the largest values."""
     if len(holding) <= _MOST:
         return holding
     return holding[np.argpartition(-opinion[holding], _MOST)[:_MOST]]
@@ -332,7 +331,7 @@ def _most(opinion: Floats, holding: Ints) -> Ints:
 def _meaning(
     reader: Reader, index: SpanIndex, spans: SpanColumns, query: Vector, places: Ints
 ) -> NDArray[np.float32] | None:
-    """The dot product of every span with the question, NaN where its vector is still to come; None without any."""
+    """The dot product of every span with the query, NaN without a vector; None without any vectors."""
     found = spans.vectors.scores(query, places)
     if found is None:
         model = reader.vectors.model(*index.model)
@@ -346,8 +345,8 @@ def _meaning(
 
 
 def _reach_bounds(index: SpanIndex, words: int) -> tuple[float, float] | None:
-    """What any span must reach to have to do with a question, and what the best must, to answer it: the more a question
-    says, the more of it must be met."""
+    """The minimum for any span to be related to a query, and for the best to answer it: the longer the query, the
+    more must match."""
     known = REACH_MIN.get(index.model[0])
     return None if known is None else (known[0], float(np.interp(words, (_WORDS_FEW, _WORDS_MANY), known)))
 
@@ -359,7 +358,7 @@ def _relevant(
     allowed: NDArray[np.bool_],
     bounds: tuple[float, float] | None,
 ) -> NDArray[np.bool_]:
-    """By span, whether it has to do with the question; none does where the best of them does not answer it."""
+    """By span, whether it is related to the query; none is if the best does not answer it."""
     held = share >= SHARE_MIN
     if meaning is None:
         near, answering = share > 0, held
@@ -376,7 +375,7 @@ def _relevant(
 def _ranked_spans(
     reader: Reader, judged: SpanScores, best: Sequence[tuple[int, float, int]], relevant: NDArray[np.bool_]
 ) -> list[RankedSpan]:
-    """Those of them that are still there."""
+    """Those that still exist."""
     spans, places = judged.spans, judged.indexes
     heads = [spans.documents[spans.document[places[index]]] for index, _, _ in best]
     read = {
