@@ -1,7 +1,7 @@
-"""HTML: what a reader sees of a page, without its looks. Every character knows where in the source it stands.
+"""HTML: the visible text of a page, with the source position of every character.
 
-The tags are told apart here and not by the standard library's parser, which takes half a minute for 48 kilobytes of `<a <a <a`.
-Here each character is looked at a bounded number of times, and nothing recurses.
+Tags are scanned here rather than by the standard library's parser, which takes half a minute for 48 kilobytes of `<a
+<a <a`. Each character is read a bounded number of times, and nothing recurses.
 """
 
 import html
@@ -17,7 +17,7 @@ _ATTRIBUTE = r"""([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"
 _ATTRIBUTES = re.compile(_ATTRIBUTE)
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)((?:[\s/]++|" + re.sub(r"\((?!\?)", "(?:", _ATTRIBUTE) + r")*+)>")
 _SIMPLE_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)([^>]*+)>")
-"""For what follows a tag that never ends: there, quotes mean nothing."""
+"""For text after a tag that never ends: quotes have no meaning there."""
 _COMMENT_END = re.compile(r"--!?>")
 _RUNS = re.compile(
     r"([^ \t\n\r\f\xa0&]++(?: [^ \t\n\r\f\xa0&]++)*+)|[ \t\n\r\f\xa0]++|(&(?:#[0-9]++|#[xX][0-9a-fA-F]++|[A-Za-z][A-Za-z0-9]{1,31});?|&)"
@@ -27,9 +27,9 @@ _WHITESPACE = " \t\n\r\f\xa0"
 _HIDING = re.compile(r"display\s*+:\s*+none|visibility\s*+:\s*+(?:hidden|collapse)", re.IGNORECASE)
 
 _RAW = frozenset({"script", "style", "noscript", "iframe", "noembed", "noframes", "title", "textarea"})
-"""What holds text that is no markup, up to its own end tag. Of these only title and textarea are read."""
+"""Elements whose text is not markup, up to their end tag. Only title and textarea are read."""
 _UNSEEN = frozenset({"template", "svg", "math", "datalist", "object", "nav"})
-"""`nav` is seen, but it leads to other pages: what a menu says, this document does not."""
+"""`nav` is visible, but a menu is not part of the document."""
 _VOID = frozenset(
     {
         "area",
@@ -107,9 +107,9 @@ _ENDS_WHEN = {
     "tbody": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
     "tfoot": (frozenset({"thead", "tbody", "tfoot"}), frozenset({"table"})),
 }
-"""Elements whose end tags authors leave out: which open ones a new one ends, and where the search for them stops."""
+"""Elements whose end tags may be omitted: which open ones a new one closes, and where the search for them stops."""
 _TABLE_PARTS = frozenset({"table", "tr", "tbody", "thead", "tfoot", "template"}) | _CELLS
-"""A stray end tag inside one of these reaches nothing outside."""
+"""A stray end tag inside one of these affects nothing outside."""
 _INDENT_MAX = 8
 _ENTITY_NUMBER_MAX = 32
 _CHECK_EVERY = 4_096
@@ -122,7 +122,7 @@ def parse_html(source: str, limits: ParseLimits, budget: ParseBudget) -> ParsedD
 
 
 class _Reader:
-    """Goes through the tags of a page and writes what stands between them."""
+    """Walks the tags of a page and writes the text between them."""
 
     def __init__(self, source: str, limits: ParseLimits, budget: ParseBudget) -> None:
         self.out = Assembly(budget)
@@ -137,7 +137,7 @@ class _Reader:
         self._stack: list[str] = []
         self._count: Counter[str] = Counter()
         self._hidden_depth: int | None = None
-        """How deep the element lies that hides everything in it."""
+        """The depth of the element that hides its content."""
         self._hidden_name = ""
         self._hidden_nested = 0
 
@@ -156,7 +156,7 @@ class _Reader:
         self._text(position, len(source))
 
     def _markup(self, start: int) -> int:
-        """Take in what begins with `<` here; returns where the text goes on."""
+        """Read markup that begins with `<` here; return where the text continues."""
         source = self._source
         sign = source[start + 1 : start + 2]
         if sign in {"!", "?"} or (sign == "/" and not source[start + 2 : start + 3].isalpha()):
@@ -181,7 +181,7 @@ class _Reader:
         return tag.end()
 
     def _comment(self, start: int) -> int:
-        """Comments, declarations, processing instructions. One that never ends hides the rest, as in a browser."""
+        """Comments, declarations, processing instructions. An unterminated one hides the rest, as in a browser."""
         source = self._source
         if not source.startswith("<!--", start):
             return source.index(">", start) + 1
@@ -259,7 +259,7 @@ class _Reader:
             self._pop_to(len(self._stack) - 1)
 
     def _end_paragraph(self) -> None:
-        """Only inline elements stand in a paragraph, and those are not kept, so an open one is the last."""
+        """A paragraph contains only inline elements, which are not tracked, so an open one is the last."""
         if self._stack and self._stack[-1] == "p":
             self._pop_to(len(self._stack) - 1)
 
@@ -301,16 +301,16 @@ class _Reader:
 
 
 class _Flow:
-    """What open elements mean for the text: which block it belongs to, what stands between its runs."""
+    """What open elements mean for the text: its block, and the separators between runs."""
 
     def __init__(self, out: Assembly) -> None:
         self._out = out
         self._heading = 0
         self._verbatim = 0
         self._lists: list[int] = []
-        """By open list, how many items it has; -1 and down for one without numbers."""
+        """The number of items per open list; negative for lists without numbers."""
         self._tables: list[bool] = []
-        """By open table, whether it only arranges the page: another table stands in it."""
+        """Per open table, whether it is only a layout: it contains another table."""
         self._fresh = False
         self._bars = 0
         self._row_begun = False
@@ -360,7 +360,7 @@ class _Flow:
             self.block()
 
     def block(self) -> None:
-        """A border between paragraphs: in a heading a space, in a list or a table a new line."""
+        """A separator between paragraphs: a space in a heading, a line break in a list or table."""
         if self._heading:
             self._out.space()
         elif self._verbatim or self._contained():
@@ -403,7 +403,7 @@ class _Flow:
         self._out.write(run, source)
 
     def _begin(self) -> None:
-        """A new block, of the kind that the open elements make it."""
+        """A new block, of the kind determined by the open elements."""
         if self._heading:
             self._out.begin(BlockKind.HEADING, self._heading)
         elif self._verbatim:
@@ -428,7 +428,7 @@ class _Flow:
             self._begin()
 
     def _open_table(self) -> None:
-        """A table in a table says that the outer one arranges the page."""
+        """A nested table means that the outer one is a layout table."""
         self._tables = [True] * len(self._tables)
         self._tables.append(False)
         self._bars = 0
@@ -465,14 +465,14 @@ class _Flow:
 
 
 def _entity_text(entity: str) -> str:
-    """The characters that an entity stands for. A number beyond all characters is not even counted out."""
+    """The characters of an entity. A number out of range is not evaluated."""
     if entity.startswith("&#") and len(entity) > _ENTITY_NUMBER_MAX:
         return "\N{REPLACEMENT CHARACTER}"
     return html.unescape(entity)
 
 
 def _hides(attributes: str) -> bool:
-    """Whether an element's attributes keep it from being seen."""
+    """Whether an element's attributes hide it."""
     if "hidden" not in (lower := attributes.lower()) and "none" not in lower and "collapse" not in lower:
         return False
     for attribute in _ATTRIBUTES.finditer(attributes):

@@ -1,8 +1,7 @@
-"""Markdown, read for its outermost blocks alone: the text stays as it was uploaded, so nothing in it is rendered.
+"""Markdown, parsed only for its outermost blocks: the text stays as uploaded, and nothing is rendered.
 
-One pass over the lines, whatever they hold: CommonMark's block rules with GitHub's tables, as far as they decide what
-an outermost block is. A parser that builds the whole tree takes twice as long for two kilobytes, and seconds for
-sixteen that quote deeply; `tests/documents/test_markdown.py` compares what both say.
+One pass over the lines: CommonMark's block rules with GitHub's tables, as far as they determine the outermost blocks.
+A full parser takes twice as long for two kilobytes, and seconds for sixteen with deep quotes; a test compares both.
 """
 
 import re
@@ -18,20 +17,20 @@ from memplane.documents.parsed import (
 )
 
 TITLE_CHARS_MAX = 300
-"""A setext underline makes a heading of all the lines above it; nobody wants a page for a title."""
+"""A setext underline turns all lines above it into a heading; longer ones are not titles."""
 
 _TAB = 4
 _CODE_INDENT = 4
 _NESTING_MAX = 16
-"""How many quotes and lists within each other are looked through on one line; what lies deeper counts as words."""
+"""How many nested quotes and lists are followed on one line; anything deeper counts as text."""
 
 _CHECK_EVERY = 4_096
 
 _LINE = re.compile(r"([ \t]*+)([^\r\n]*+)(?:\r\n|[\r\n]|\Z)")
 _SPECIAL = frozenset("`~#-*+_=>|<:0123456789")
-"""What a line begins with that is more than a paragraph's."""
+"""Line beginnings that are more than a paragraph."""
 _RECASTING = frozenset("=-:|")
-"""What a line begins with that may say what the paragraph above it was."""
+"""Line beginnings that may change what the paragraph above it is."""
 _FENCE = re.compile(r"(`{3,}+)[^`]*+\Z|(~{3,}+)")
 _ATX = re.compile(r"(#{1,6}+)(?:[ \t]|\Z)")
 _ATX_CLOSE = re.compile(r"(?:\A|[ \t])#++\Z")
@@ -82,7 +81,7 @@ class _Line(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """How a list item begins: the sign that makes the list one, where its text stands, and what it says."""
+    """How a list item begins: the marker that defines the list, the start of its text, and the text."""
 
     sign: str
     content: int
@@ -107,7 +106,7 @@ def parse_markdown(text: str, budget: ParseBudget | None = None) -> ParsedDocume
 
 
 def plain_title(source: str) -> str:
-    """What a heading says, without the marks that say how it looks."""
+    """The text of a heading without its markup."""
     title = source[:TITLE_CHARS_MAX]
     title = _INLINE_LINK.sub(r"\1", title)
     title = _INLINE_MARKS.sub("", title)
@@ -116,7 +115,7 @@ def plain_title(source: str) -> str:
 
 
 def _front_matter(text: str) -> tuple[int, str]:
-    """Where the text begins behind YAML between `---` lines, and the title that it gives."""
+    """Where the text begins after YAML front matter, and its title."""
     opening = _LINE.match(text)
     if opening is None or opening[1] or opening[2].rstrip() != "---":
         return 0, ""
@@ -134,15 +133,15 @@ def _line(match: re.Match[str]) -> _Line:
 
 
 class _Scanner:
-    """The outermost block that is open, and those that were closed. A blank line waits until it is known whether the
-    block goes on behind it."""
+    """The open outermost block, and the closed ones. A blank line is undecided until it is known whether the block
+    continues."""
 
     def __init__(self, text: str, start: int, blocks: list[DocumentBlock]) -> None:
         self.headings: list[Heading] = []
         self.blocks = blocks
         self._text = text
         self._start = start
-        """Where the open block begins; `_end` is the end of its last line that is not blank."""
+        """Where the open block begins; `_end` is the end of its last non-blank line."""
         self._end = start
         self._last = _Line(start, start, 0, "")
         self._open: _Open | None = None
@@ -183,7 +182,7 @@ class _Scanner:
             self._close(line.end)
 
     def _recast(self, line: _Line) -> bool:
-        """A line under a paragraph may say what the paragraph was: a heading, or the first row of a table."""
+        """A line under a paragraph may turn it into a heading or the first row of a table."""
         if line.indent >= _CODE_INDENT:
             return False
         if _is_delimiter_row(line, self._last):
@@ -204,7 +203,7 @@ class _Scanner:
         return False
 
     def _close(self, until: int) -> None:
-        """End the open block, if there is one; what lies between its last words and `until` waits to be a gap."""
+        """Close the open block, if any; the text up to `until` becomes a gap."""
         if self._open is not None:
             self._put(self._start, self._end, self._open.kind)
             self._open = None
@@ -222,7 +221,7 @@ class _Scanner:
 
 
 class _Open:
-    """A block that was begun: `goes_on` says whether a line belongs to it; by itself it is one line."""
+    """An open block: `goes_on` says whether a line belongs to it; by default it is one line."""
 
     kind = BlockKind.PARAGRAPH
     done = False
@@ -271,7 +270,7 @@ class _Table(_Open):
 
 
 class _Html(_Open):
-    """Raw HTML: to the line with its end, or to an empty line where it has none of its own."""
+    """Raw HTML: to the line with its end, or to an empty line if it has no end."""
 
     def __init__(self, end: re.Pattern[str] | None, first: str) -> None:
         self._end = end
@@ -288,8 +287,8 @@ class _Html(_Open):
 
 
 class _Inside:
-    """As much as must be known of what a list item or a quote holds: whether a paragraph is open that a line without
-    indent or sign would go on with, or a fence that hides what lines look like."""
+    """The state inside a list item or quote: whether a paragraph is open that an unindented line would continue, or a
+    code fence."""
 
     def __init__(self) -> None:
         self.paragraph = False
@@ -374,7 +373,7 @@ class _List(_Open):
 
 
 def _opening(line: _Line) -> _Open:
-    """The block that a line begins which goes on with none."""
+    """The block begun by a line that continues none."""
     body = line.body
     if line.indent >= _CODE_INDENT:
         return _Code()
@@ -394,8 +393,8 @@ def _opening(line: _Line) -> _Open:
 
 
 def _interrupts(line: _Line, *, listed: bool = False) -> bool:
-    """Whether a line begins something else although a paragraph is open. In a list or a table any item does; in a
-    paragraph only one that is not empty and, if numbered, the first."""
+    """Whether a line begins a new block although a paragraph is open. In a list or table any item does; in a
+    paragraph only a non-empty one and, if numbered, the first."""
     body = line.body
     if line.indent >= _CODE_INDENT or body[0] not in _SPECIAL:
         return False
@@ -440,7 +439,7 @@ def _item(indent: int, body: str) -> _Item | None:
 
 
 def _width(space: str, column: int) -> int:
-    """How many columns white space takes that stands at this one."""
+    """The number of columns of whitespace at this position."""
     if "\t" not in space:
         return len(space)
     at = column
@@ -450,7 +449,7 @@ def _width(space: str, column: int) -> int:
 
 
 def _html(body: str, *, alone: bool) -> _Html | None:
-    """A raw HTML block; a tag that is no block by name counts only where no paragraph is open."""
+    """A raw HTML block; an inline tag counts only if no paragraph is open."""
     if body[0] != "<":
         return None
     for begin, end in _HTML_KINDS:
@@ -462,7 +461,7 @@ def _html(body: str, *, alone: bool) -> _Html | None:
 
 
 def _is_delimiter_row(line: _Line, header: _Line) -> bool:
-    """Whether this is the `---|---` under a table's first row, which has as many cells."""
+    """Whether this is the `---|---` line under a table's first row, with as many cells."""
     if "|" not in header.body or header.indent >= _CODE_INDENT or not _DELIMITERS.match(line.body):
         return False
     if line.body[0] == "-" and line.body[1:2] in {" ", "\t", ""}:

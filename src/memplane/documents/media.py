@@ -1,4 +1,4 @@
-"""Which format a document is in: as its sender says, or else by its name and by looking at it."""
+"""Detect the format of a document: from its content type, its name or its content."""
 
 import re
 import zipfile
@@ -15,7 +15,7 @@ PDF: Final = "application/pdf"
 DOCX: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 MEDIA_TYPES: Final = (PLAIN, MARKDOWN, HTML, PDF, DOCX)
-"""What can be read."""
+"""Supported types."""
 
 _READ = "plain text, Markdown, HTML, PDF and DOCX are read"
 _SYNONYMS = {
@@ -58,11 +58,12 @@ _BY_NAME = {
         PLAIN,
     ),
 }
-"""Where the ending says more than a look would: a comment in a program begins like a heading. `.txt` says nothing."""
+"""Where the extension is more reliable than the content: a comment in a program begins like a heading. `.txt` says
+nothing."""
 _SNIFFED_CHARS = 16_384
-"""Whether a text is HTML or Markdown shows early."""
+"""HTML or Markdown is recognisable early in a text."""
 _PDF_SIGN_WITHIN = 1_024
-"""Readers of PDF allow this much before the sign, and so do we."""
+"""PDF readers allow this much before the signature, and so do we."""
 _HTML_SIGN = re.compile(
     r"\s*+(?:<\?xml\b[^>]*+>\s*+)?(?:<!--.*?-->\s*+)?<(?:!doctype\s++html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
@@ -77,14 +78,14 @@ _MARKDOWN_SIGNS = (
     re.compile(r"\n> \S"),
     re.compile(r"\*\*[^\s*][^*\r\n]{0,200}\*\*"),
 )
-"""Each begins with a letter of its own, by which it is found quickly; so a text to be looked at begins with a line's end."""
+"""Each begins with its own letter, which makes it fast to find; so the text to be checked begins with a line end."""
 _CLEAR_SIGNS = 2
-"""Of the signs above, the first two say enough by themselves; of the others it takes two."""
+"""The first two patterns are sufficient alone; two of the others are needed."""
 
 
 def media_type_of(content: str | bytes, *, name: str = "", given: str | None = None) -> str:
-    """One of `MEDIA_TYPES`: what the sender says, or else what the first bytes, the name's ending and the words say.
-    Raises `DocumentUnreadable` for what is none of them."""
+    """One of `MEDIA_TYPES`: from the content type, else from the first bytes, the extension and the text. Raises
+    `DocumentUnreadable` for anything else."""
     if given is not None and (kind := _declared_type(given)) is not None:
         return kind
     if isinstance(content, bytes):
@@ -97,7 +98,7 @@ def media_type_of(content: str | bytes, *, name: str = "", given: str | None = N
 
 
 def _declared_type(media_type: str) -> str | None:
-    """What a sender's `Content-Type` means; None where it says nothing (`application/octet-stream`)."""
+    """The meaning of a `Content-Type`; None if it says nothing (`application/octet-stream`)."""
     bare = media_type.partition(";")[0].strip().lower()
     bare = _SYNONYMS.get(bare, bare)
     if bare in MEDIA_TYPES:
@@ -136,7 +137,7 @@ def _by_name(name: str) -> str | None:
 
 
 def _by_words(text: str) -> str:
-    """HTML says so at its beginning. Markdown is told by what it has and prose has not."""
+    """HTML declares itself at its beginning. Markdown is recognised by constructs that prose does not have."""
     if _HTML_SIGN.match(text):
         return HTML
     text = "\n" + text

@@ -1,5 +1,5 @@
-"""Which section, or which document, a question names. Patterns only, and strict ones: who asks about tea in general must
-not be sent to the one section that is called so."""
+"""Detect which section or document a query names. Strict patterns only: a question about tea in general must not be
+limited to the one section with that title."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,8 +12,8 @@ from memplane.extract.relevance import STOP_WORDS
 from memplane.storage.words import stems_of, words_of
 from memplane.types import Section
 
-# Which documents a question names, or the makers of which: `what did The Verge report …` is about documents whose names
-# say `(The Verge)`. A part of a name has to stand in the question word for word; single words of it may be anything's.
+# Documents, or their publishers, named in a query: `what did The Verge report …` is about documents whose names
+# contain `(The Verge)`. A part of a name must occur in the query word for word, because single words are too common.
 
 
 _PARTING = re.compile(r"[()\[\]{}|:;/\\\"“”]|\s[-–—]\s|\.[A-Za-z]\w{0,4}$")  # noqa: RUF001
@@ -24,7 +24,7 @@ _QUESTION_WORDS_MAX = 200
 
 
 class NameParts:
-    """The parts of names, and whose they are."""
+    """Parts of names, and the documents they belong to."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._holders: dict[str, list[int]] = {}
@@ -36,7 +36,7 @@ class NameParts:
         self._most = max(1, count // 2)
 
     def named_in(self, question: str) -> set[int]:
-        """The places of the names that a question says a part of. What more than half of them have in common names
+        """The documents of which the query contains a part of the name. A part common to more than half of them names
         none."""
         words = words_of(question)[:_QUESTION_WORDS_MAX]
         said = (self._holders.get(run, ()) for run in _runs(words))
@@ -58,11 +58,11 @@ def _runs(words: Sequence[str]) -> Iterator[str]:
 
 
 NAMES_CACHED = 20_000
-"""The stems of so many names of documents are remembered; of more, looking at each would take a second."""
+"""The number of document names whose stems are cached; checking more would take a second."""
 _CHARS_READ_MAX = 500
 _WORDS_BEFORE_MAX = 8
 _BEGINNING_MIN, _ENDING = 3, 3
-"""Endings change; a word is looked up without so many letters."""
+"""Endings vary; a word is looked up without this many letters."""
 _LIKENESS_MIN = 0.84
 _SHARE_OF_TITLE_MIN = 0.5
 _SHARE_OF_PHRASE_MIN = 0.6
@@ -72,7 +72,7 @@ _PLACE = (
 )
 _NUMBERED = re.compile(rf"(?:\b(?:{_PLACE})\s+|§\s*)(\d+(?:\.\d+)*|[ivxlc]+|[a-z])(?![\w.])", re.IGNORECASE)
 _PLACED = re.compile(rf"\b(?:{_PLACE})\b", re.IGNORECASE)
-"""Looked for first: in a long question without it, what stands before it is looked for from every letter on."""
+"""Searched first: without it, a long query would be scanned from every letter on."""
 _BEFORE = re.compile(rf"([^?!;:]+?)[\s\"”’']+(?:{_PLACE})\b", re.IGNORECASE)  # noqa: RUF001
 _AFTER = re.compile(
     rf"\b(?:{_PLACE})\s+(?:(?:called|named|titled|entitled|headed|on|about|über|sobre|sur)\s+)?([^?!;:]+)",
@@ -118,16 +118,16 @@ _EXTENSION = re.compile(r"\.[A-Za-z]\w{0,4}$")
 
 
 class Phrase(msgspec.Struct, frozen=True):
-    """What a question calls a section."""
+    """How a query names a section."""
 
     text: str
     number: bool = False
     exact: bool = False
-    """It was not said to be a section, so nothing but its very title will do."""
+    """The query did not say it is a section, so only an exact title matches."""
 
 
 def phrases_of(question: str) -> list[Phrase]:
-    """What the question may call a section, the surest first; empty for almost every question."""
+    """Possible section names in a query, most certain first; empty for almost every query."""
     question = " ".join(question[:_CHARS_READ_MAX].split())
     return list(dict.fromkeys(_phrases(question)))
 
@@ -153,7 +153,7 @@ def _phrases(question: str) -> Iterator[Phrase]:
 
 
 def asks_for_document(question: str) -> bool:
-    """Whether what a document says as a whole is asked for: `summarise this document`."""
+    """Whether a query asks for a whole document: `summarise this document`."""
     question = question[:_CHARS_READ_MAX]
     return _DOCUMENT.search(question) is not None and (
         _SUMMARY_CUE.search(question) is not None or _ABOUT.search(question) is not None
@@ -161,19 +161,18 @@ def asks_for_document(question: str) -> bool:
 
 
 def asks_for_summary(question: str) -> bool:
-    """Whether something is to be told in short, whatever it is: a document is meant where its name is said."""
+    """Whether a query asks for a summary of something; it means a document if it names one."""
     return _SUMMARY_CUE.search(question[:_CHARS_READ_MAX]) is not None
 
 
 def named_in(question: str, names: Sequence[str]) -> list[int]:
-    """The places of the documents all words of whose names stand in the question; what kind of file it is need not."""
+    """The documents whose names occur completely in the query; the file extension may be missing."""
     said = frozenset(stems_of(question[:_CHARS_READ_MAX]))
     return [place for place, name in enumerate(names) if (stems := _stems_of_name(name)) and stems <= said]
 
 
 def of_the_kind_in(question: str, names: Sequence[str]) -> list[int]:
-    """The places of the documents that are by their names what the question calls one: `the manual` may be `Toaster
-    manual`."""
+    """The documents whose names match the query's description: `the manual` may be `Toaster manual`."""
     kinds = frozenset(
         stem for found in _DOCUMENT.findall(question[:_CHARS_READ_MAX]) for stem in stems_of(found)
     )
@@ -182,35 +181,35 @@ def of_the_kind_in(question: str, names: Sequence[str]) -> list[int]:
 
 @lru_cache(NAMES_CACHED)
 def _stems_of_name(name: str) -> frozenset[str]:
-    """Remembered, since every question for a summary looks at every name."""
+    """Cached, since every query for a summary checks every name."""
     return frozenset(stems_of(_EXTENSION.sub("", name)))
 
 
 def bare(text: str) -> str:
-    """Nothing but its letters and digits: what is left when marks, spaces and line ends do not count."""
+    """Only letters and digits, so that punctuation, spaces and line ends do not matter."""
     return "".join(sign for sign in text.lower() if sign.isalnum())
 
 
 def is_title(text: str, path: Sequence[str]) -> bool:
-    """Whether a text says no more than the title of the section it stands in."""
+    """Whether a text is only the title of its section."""
     return bool(path) and len(text) <= _TITLE_CHARS_MAX and bare(text) in ("", bare(path[-1]))
 
 
 def without_title(text: str, path: Sequence[str]) -> str:
-    """What a section says, without the title that it begins with; as it is where it says nothing else."""
+    """The text of a section without its leading title; unchanged if there is nothing else."""
     first, _, rest = text.lstrip().partition("\n")
     return rest if is_title(first, path) and bare(rest) else text
 
 
 def significant_stems(text: str) -> list[str]:
-    """The stems of a phrase that mean something; all of them where none does."""
+    """The significant stems of a phrase; all of them if none is."""
     words = words_of(text)
     telling = [word for word in words if word not in STOP_WORDS] or words
     return list(dict.fromkeys(stem for word in telling for stem in stems_of(word)))
 
 
 def title_parts(phrase: Phrase) -> list[str]:
-    """What a title must hold to be worth a look: the number, or the beginnings of the words that mean something."""
+    """What a title must contain to be checked: the number, or the beginnings of the significant words."""
     if phrase.number:
         return [phrase.text]
     words = words_of(phrase.text)
@@ -219,7 +218,7 @@ def title_parts(phrase: Phrase) -> list[str]:
 
 
 def likeness(phrase: Phrase, title: str) -> float:
-    """How well a section's title fits what it was called, between 0 and 1; 0 where it does not."""
+    """How well a section's title matches its name in the query, 0 to 1."""
     number = _NUMBER.match(title)
     if phrase.number:
         return 1.0 if number and number[1].lower() == phrase.text.lower() else 0.0
@@ -233,7 +232,7 @@ def likeness(phrase: Phrase, title: str) -> float:
 
 
 def _nearly(wanted: Sequence[str], there: Sequence[str]) -> float:
-    """A part of the title, a title with something added, or one that is spelled otherwise."""
+    """A part of the title, a title with an addition, or a spelling variant."""
     shared = len(set(wanted) & set(there))
     if shared == len(wanted) and shared / len(there) >= _SHARE_OF_TITLE_MIN:
         return 0.5 + 0.45 * shared / len(there)
@@ -244,8 +243,8 @@ def _nearly(wanted: Sequence[str], there: Sequence[str]) -> float:
 
 
 def best_sections(phrases: Sequence[Phrase], sections: Sequence[Section]) -> tuple[float, list[Section]]:
-    """The sections that fit best, all equally well, and how well that is; a phrase counts only where those before it
-    name nothing."""
+    """The best-matching sections, all equally good, and their score; a phrase counts only if earlier ones match
+    nothing."""
     for phrase in phrases:
         fits = [(likeness(phrase, section.title), section) for section in sections if section.title]
         best = max((fit for fit, _ in fits), default=0.0)

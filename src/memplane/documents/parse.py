@@ -1,5 +1,5 @@
-"""From what was uploaded to `ParsedDocument`, whatever the format. Nothing but `DocumentUnreadable` ever comes out of a
-parser, for what is uploaded is anybody's."""
+"""Parse an upload into a `ParsedDocument`, whatever the format. A parser raises only `DocumentUnreadable`, because
+uploads are untrusted."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ _NAMES = {PLAIN: "text", MARKDOWN: "Markdown", HTML: "HTML", PDF: "PDF", DOCX: "
 
 
 def parse(content: str | bytes, media_type: str, *, limits: ParseLimits | None = None) -> ParsedDocument:
-    """Read a document. Raises `DocumentUnreadable`, and says why, when it is damaged or beyond the limits."""
+    """Parse a document. Raises `DocumentUnreadable` with the reason if it is damaged or exceeds a limit."""
     limits = limits or ParseLimits()
     media_type = media_type_of(content, given=media_type)
     if len(content) > limits.bytes:

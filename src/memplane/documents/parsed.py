@@ -1,4 +1,4 @@
-"""What is left of a document once it is read: its text, and where its headings, blocks and pages stand in it."""
+"""A parsed document: its text, with the positions of headings, blocks and pages; and the limits of parsing."""
 
 import time
 from collections.abc import Callable
@@ -8,34 +8,34 @@ import msgspec
 
 from memplane.errors import DocumentUnreadable
 
-# How much reading a document may take. What does not fit is refused, with the limit's name in the message.
+# Parsing limits. A document that exceeds one is rejected, and the message names the limit.
 
 
 class ParseLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a document may cost before it is refused. Each guards against a file that is small and expensive."""
+    """Limits of parsing. Each guards against a small but expensive file."""
 
     bytes: int = 50 << 20
-    """Of what was uploaded."""
+    """Bytes of the upload."""
     chars: int = 50_000_000
-    """Of the text that is read out of it."""
+    """Characters of the extracted text."""
     blocks: int = 1_000_000
-    """Paragraphs, tables and what stands between them: of a document that is nothing but `a` and empty lines, each costs
-    a hundred times the memory that it has characters."""
+    """Paragraphs, tables and gaps: in a document of single letters and empty lines, each block takes a hundred times
+    the memory of its characters."""
     headings: int = 50_000
-    """Each begins a section, with a span of its own and the titles above it, however little it says."""
+    """Each begins a section with its own span and titles, however short."""
     pages: int = 2_000
     depth: int = 1_000
-    """How deep the elements of HTML and DOCX may nest; those of DOCX never more than its library can."""
+    """Maximum nesting of HTML and DOCX elements; for DOCX never more than its library supports."""
     marks: int = 3_000_000
-    """How many tags and attributes a DOCX may have: each of them takes memory, however short it is."""
+    """Maximum tags and attributes of a DOCX: each takes memory, however short."""
     seconds: float = 60.0
-    """Looked at between pages and parts, so what is under way is finished first."""
+    """Checked between pages and parts, so the current one is finished first."""
     expansion: int = 100
-    """How many times larger than a DOCX file its parts may be, together."""
+    """Maximum ratio of unpacked to packed size of a DOCX."""
 
 
 class ParseBudget:
-    """The time and the characters that are left while one document is read."""
+    """The remaining time and characters while one document is parsed."""
 
     def __init__(self, limits: ParseLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
@@ -43,7 +43,7 @@ class ParseBudget:
         self._until = clock() + limits.seconds
 
     def check(self, chars: int, *, blocks: int = 0, headings: int = 0) -> None:
-        """Refuse to go on once the text is too long, is in too many pieces, or reading it took too long."""
+        """Raise if the text is too long, has too many pieces, or parsing took too long."""
         limits = self._limits
         for count, count_max, what in (
             (blocks, limits.blocks, "paragraphs"),
@@ -62,7 +62,7 @@ class ParseBudget:
 
 
 class BlockKind(StrEnum):
-    """What a stretch of a document is, as far as cutting it up is concerned."""
+    """The type of a stretch of text, as far as chunking is concerned."""
 
     PARAGRAPH = "paragraph"
     HEADING = "heading"
@@ -70,21 +70,21 @@ class BlockKind(StrEnum):
     TABLE = "table"
     CODE = "code"
     BREAK = "break"
-    """What stands between the others: empty lines, rules, a page's end."""
+    """Separators: empty lines, rules, page ends."""
 
 
 class Heading(msgspec.Struct, frozen=True, gc=False):
-    """A heading: `text[start:end]` is the line or lines it takes, `title` what it says."""
+    """A heading: `text[start:end]` are its lines, `title` its text."""
 
     start: int
     end: int
     title: str
     level: int
-    """1 is the outermost; a level may be passed over, as authors do."""
+    """1 is the outermost; levels may be skipped."""
 
 
 class DocumentBlock(msgspec.Struct, frozen=True, gc=False):
-    """A stretch of text that is better not parted."""
+    """A stretch of text that is better not split."""
 
     start: int
     end: int
@@ -92,25 +92,25 @@ class DocumentBlock(msgspec.Struct, frozen=True, gc=False):
 
 
 class ParsedDocument(msgspec.Struct, frozen=True):
-    """A document that was read. `blocks` tile the text: no gap, no overlap, none of them empty."""
+    """A parsed document. `blocks` tile the text: no gap, no overlap, none empty."""
 
     text: str
     headings: tuple[Heading, ...] = ()
-    """In order; each lies in the text and none overlaps another."""
+    """In order, within the text, without overlaps."""
     blocks: tuple[DocumentBlock, ...] = ()
     places: tuple[tuple[int, int], ...] = ()
-    """Offsets in the text and what they are in the source (a page, counted from 1, or a character of the
-    HTML), in order. Between two of them an HTML place counts on by one a character; a page goes on."""
+    """Offsets in the text and their source positions (a page from 1, or a character of the HTML), in order. Between
+    two offsets an HTML position advances by one per character; a page stays."""
     title: str = ""
-    """What the document calls itself, where the format has a place for it."""
+    """The document's own title, if the format has one."""
 
 
 class ParsedSection(msgspec.Struct, frozen=True, gc=False):
-    """A section. Sections tile the text too; `path` are the titles it stands under, its own last."""
+    """A section. Sections tile the text too; `path` are the titles above it and its own."""
 
     start: int
     end: int
     title: str
     level: int
-    """That of its heading; 0 where there is none."""
+    """The level of its heading; 0 if there is none."""
     path: tuple[str, ...]

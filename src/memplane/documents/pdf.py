@@ -1,4 +1,4 @@
-"""PDF: the text of its pages, with headings from its outline or, where it has none, from the size of its letters."""
+"""PDF: the text of its pages, with headings from its outline or, if it has none, from font sizes."""
 
 import logging
 import math
@@ -24,28 +24,28 @@ from memplane.documents.parsed import (
 from memplane.documents.text import cleaned, paragraphs
 from memplane.errors import DocumentUnreadable
 
-# How much the fonts of a page come to. Before its first letter all of them are read, once for each name that they have,
-# and so are those of every form on it: a kilobyte of names may take gigabytes.
+# Font sizes in memory. Before the first letter of a page all of its fonts are read, once per name, and those of every
+# form on it: a kilobyte of names may take gigabytes.
 
 
 _SIGNS_MAX = 2_000_000
-"""Of all fonts that are in memory at once; a font for Chinese has some ten thousand."""
+"""The limit for all fonts in memory at once; a Chinese font has about ten thousand glyphs."""
 
 
 class Fonts:
-    """Weighs each font and each form of a document once."""
+    """Measures each font and each form of a document once."""
 
     def __init__(self, budget: ParseBudget) -> None:
         self._budget = budget
         self._weighed: dict[int, tuple[object, int]] = {}
-        """The object is kept, so that its id stays its own."""
+        """The object is kept, so that its id stays unique."""
 
     def check(self, page: Any) -> None:
-        """Refuse a page whose fonts take too much room."""
+        """Reject a page whose fonts are too large."""
         self._weight_of(page)
 
     def _weight_of(self, holder: Any) -> int:
-        """What fonts a page or a form needs, with those of the heaviest form that stands in it."""
+        """The glyphs of the fonts of a page or form, including its heaviest nested form."""
         resources = _dictionary(holder.get_inherited("/Resources"))
         weight = 0
         for font in _members(resources, "/Font"):
@@ -60,14 +60,14 @@ class Fonts:
         self._budget.check(0)
         try:
             read = Font.from_font_resource(font)
-        except (AttributeError, TypeError):  # passed over when the page is read, too
+        except (AttributeError, TypeError):  # also skipped when the page is read
             return 1
         return 1 + len(read.character_map) + len(read.character_widths)
 
     def _once(self, thing: DictionaryObject, weigh: Any) -> int:
         known = self._weighed.get(id(thing))
         if known is None:
-            self._weighed[id(thing)] = (thing, 0)  # a form that stands in itself is not read again
+            self._weighed[id(thing)] = (thing, 0)  # a form nested in itself is not read again
             known = self._weighed[id(thing)] = (thing, weigh(thing))
         return known[1]
 
@@ -91,20 +91,20 @@ def _dictionary(thing: Any) -> DictionaryObject:
 
 _STREAM_BYTES_MAX = 32 << 20
 _OPERATIONS_MAX = 1_000_000
-"""Of one page; a dense page has some thousands."""
+"""The limit per page; a dense page has some thousands."""
 _OUTLINE_MAX = 10_000
 _OUTLINE_DEPTH_MAX = 32
 _LEVEL_MAX = 6
 _LARGER = 1.15
-"""How much larger than the text letters are that make a heading."""
+"""How much larger than body text a heading's letters are."""
 _HEADING_CHARS_MAX = 200
 _HEADING_LINES_MAX = 4
 _HEADING_SHARE_MAX = 0.25
-"""Where more of the text than this is large, size says nothing about headings. Lines are not what counts: in a contract
-every second one may be a heading."""
+"""If more of the text than this is large, size is no sign of a heading. Lines do not count: in a contract every
+second one may be a heading."""
 _LOCKED = "the PDF is locked with a password; save a copy without one and upload that"
 
-# pypdf says what it mended, in words that may quote the document.
+# pypdf logs what it repaired, in words that may quote the document.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
 
@@ -112,7 +112,7 @@ class _Page(msgspec.Struct):
     number: int
     text: str
     sizes: dict[str, float]
-    """By line, how large its letters are."""
+    """The letter size of each line."""
 
 
 class _Line(msgspec.Struct):
@@ -175,7 +175,7 @@ def _pages(reader: pypdf.PdfReader, limits: ParseLimits, budget: ParseBudget) ->
 
 
 class _TimeUp(BaseException):
-    """Gets out of a form that is read, from where any usual exception does not."""
+    """Escapes from a form being read, where ordinary exceptions are swallowed."""
 
     def __init__(self, refusal: DocumentUnreadable) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class _TimeUp(BaseException):
 
 
 def _text_of(page: pypdf.PageObject, sizes: "_Sizes", budget: ParseBudget) -> str:
-    """The text of a page. Time is looked at within it, too: a form may stand on it thousands of times."""
+    """The text of a page. Time is checked within it, too: a form may occur on it thousands of times."""
 
     def watch(*_: object) -> None:
         try:
@@ -198,7 +198,7 @@ def _text_of(page: pypdf.PageObject, sizes: "_Sizes", budget: ParseBudget) -> st
 
 
 class _Sizes:
-    """Listens while a page is read, and notes how large the letters of each line are."""
+    """Records the letter size of each line while a page is read."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, float] = {}
@@ -233,7 +233,7 @@ class _Sizes:
 
 
 def _outline(reader: pypdf.PdfReader) -> Iterator[tuple[int, str, int]]:
-    """(page, title, level) of the bookmarks. A broken outline is no reason not to read the pages."""
+    """(page, title, level) of the bookmarks. A broken outline does not prevent reading the pages."""
     try:
         todo: list[tuple[Any, int]] = [(entry, 1) for entry in reversed(reader.outline)]
         while todo:
@@ -291,7 +291,7 @@ def _lines(page: _Page, start: int) -> Iterator[_Line]:
 
 
 def _bookmarked(lines: list[_Line], outline: list[tuple[int, str, int]]) -> list[Heading]:
-    """The lines that bookmarks lead to: those of their page that say the same, in order."""
+    """The lines the bookmarks point to: lines of their page with the same text, in order."""
     by_page: dict[int, list[int]] = {}
     for index, line in enumerate(lines):
         by_page.setdefault(line.page, []).append(index)
@@ -311,7 +311,7 @@ def _bookmarked(lines: list[_Line], outline: list[tuple[int, str, int]]) -> list
 
 
 def _lines_match(lines: list[_Line], index: int, wanted: str) -> int | None:
-    """The last of the lines from here on that together say what is wanted; None if they do not."""
+    """The last of the lines that together form the wanted text; None if they do not."""
     said = ""
     for end in range(index, min(index + _HEADING_LINES_MAX, len(lines))):
         said += _bare(lines[end].words)
@@ -327,7 +327,7 @@ def _bare(words: str) -> str:
 
 
 def _large(lines: list[_Line]) -> list[Heading]:
-    """Lines in letters clearly larger than most; neighbours of one size are one heading."""
+    """Lines in clearly larger letters; adjacent ones of the same size are one heading."""
     weights: Counter[float] = Counter()
     for line in lines:
         weights[line.size] += len(line.words)

@@ -1,4 +1,4 @@
-"""A document made ready to be kept: read, cleaned, and cut into sections and spans that together are its text."""
+"""Prepare a document for storage: parse it, redact it, and cut it into sections and spans that together are its text."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from memplane.types import Section, Span
 
 LEAD_CHARS_MAX = 300
 _MARKS = "#=-*_ "
-"""What makes a heading of a line of Markdown."""
+"""The marker of a Markdown heading."""
 _UNLIMITED = ParseLimits(
     bytes=1 << 62,
     chars=1 << 62,
@@ -34,7 +34,7 @@ _UNLIMITED = ParseLimits(
 def prepare_document(
     entry_id: str, uploaded: DocumentPayload, limits: ParseLimits = _UNLIMITED
 ) -> PreparedDocument:
-    """What an upload comes to. The limits are for what comes in; what is in the ledger already was within them."""
+    """The prepared upload. The limits apply to new uploads; documents in the ledger were within them."""
     content = uploaded.data if uploaded.text is None else uploaded.text
     assert content is not None
     parsed = cleaned(parse(content, uploaded.media_type, limits=limits))
@@ -61,8 +61,8 @@ def prepare_document(
 
 
 def cleaned(parsed: ParsedDocument) -> ParsedDocument:
-    """The same without secrets and without what no reader sees, everything moved to where it stands then. What is
-    invisible goes first: it could hide a secret from the redactor."""
+    """Without secrets and invisible characters, with all positions adjusted. Invisible characters are removed first:
+    they could hide a secret from the redactor."""
     unseen = [(start, end, "") for start, end in harmful_spans(parsed.text)]
     parsed = _spliced(parsed, unseen)
     findings = redact(parsed.text).findings
@@ -73,8 +73,8 @@ def cleaned(parsed: ParsedDocument) -> ParsedDocument:
 
 
 def _titled(parsed: ParsedDocument, secrets: Sequence[tuple[int, int]]) -> ParsedDocument:
-    """With clean titles. A title is not the slice of the text that its heading is: marks are gone that may have stood
-    between the letters of a secret, or been some of them. Where the slice holds one, it is the title, cleaned."""
+    """With redacted titles. A title is not the exact slice of its heading: removed markup may have separated the
+    letters of a secret, or been part of it. If the slice contains a secret, the redacted slice is the title."""
 
     def title_of(heading: Heading) -> str:
         after = bisect_right(secrets, (heading.start, heading.start))
@@ -95,7 +95,7 @@ def _clean(words: str) -> str:
 
 
 def _spliced(parsed: ParsedDocument, splices: Sequence[tuple[int, int, str]]) -> ParsedDocument:
-    """With other words in these places; what begins or ends inside of one, begins or ends behind it."""
+    """With these parts replaced; a position inside one moves behind it."""
     if not splices:
         return parsed
     parts, at = [], 0
@@ -147,6 +147,6 @@ def _lead(name: str, part: ParsedSection) -> str:
 
 
 def _place(parsed: ParsedDocument, offset: int) -> int | None:
-    """Where the source has it."""
+    """Its position in the source."""
     known = bisect_right(parsed.places, (offset, 1 << 62))
     return parsed.places[known - 1][1] if known else None

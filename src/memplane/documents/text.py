@@ -1,4 +1,4 @@
-"""Plain text: the text is what was uploaded, and its paragraphs are what empty lines part."""
+"""Plain text: decoding, and paragraphs separated by empty lines."""
 
 import codecs
 import re
@@ -18,15 +18,15 @@ _MARKS = (
 _META_WITHIN = 4_096
 _META = re.compile(rb"""<meta\b[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})""", re.IGNORECASE)
 _FALLBACK = "cp1252"
-"""What a text that is not Unicode most often is, in a world where browsers read it so."""
+"""The most common encoding of text that is not Unicode, and what browsers assume."""
 _CONTROL = bytes({*range(9), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F})
 _CONTROL_SHARE_MAX = 0.02
 _SNIFFED_BYTES = 8_192
 
 
 def decoded(content: bytes, *, html: bool = False) -> str:
-    """Text from bytes: by its byte order mark; as UTF-8; as the HTML says; else as Windows' Western European. The mark
-    is no part of the text. What no encoding knows becomes U+FFFD, and so does NUL."""
+    """Decode bytes: by byte order mark, as UTF-8, as declared in the HTML, else as Windows-1252. The mark is dropped.
+    Undecodable bytes and NUL become U+FFFD."""
     for mark, encoding in _MARKS:
         if content.startswith(mark):
             return cleaned(content[len(mark) :].decode(encoding, "replace"))
@@ -37,8 +37,7 @@ def decoded(content: bytes, *, html: bool = False) -> str:
 
 
 def cleaned(text: str) -> str:
-    """Text that every store and every wire can hold: no NUL and no half of a surrogate pair, each replaced in its
-    place, so that offsets stay."""
+    """Text that every store and wire format accepts: NUL and lone surrogates are replaced in place, so offsets stay."""
     if "\0" in text:
         text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     try:
@@ -49,7 +48,7 @@ def cleaned(text: str) -> str:
 
 
 def is_text(content: bytes) -> bool:
-    """Whether bytes look like text in any encoding that `decoded` knows, rather than like an image or a program."""
+    """Whether bytes look like text in a known encoding rather than like an image or a program."""
     if any(content.startswith(mark) for mark, _ in _MARKS):
         return True
     head = content[:_SNIFFED_BYTES]
@@ -58,7 +57,7 @@ def is_text(content: bytes) -> bool:
 
 
 def _declared_encoding(content: bytes) -> str:
-    """The encoding that an HTML page says it is in, if there is one of this name."""
+    """The encoding declared in an HTML page, if it is known."""
     told = _META.search(content[:_META_WITHIN])
     if told is None:
         return _FALLBACK
@@ -73,7 +72,7 @@ def _declared_encoding(content: bytes) -> str:
 
 _EMPTY_LINES = r"(?:[^\S\r\n]*+(?:\r\n|[\r\n]))++"
 _GAP = re.compile(rf"(?:\n|\r\n?+)({_EMPTY_LINES})")
-"""Empty lines behind a line's end. It is found by its first sign, which is quicker than looking back from everywhere."""
+"""Empty lines after a line end. The pattern begins with a fixed character, which is faster than a look-behind."""
 _GAP_FIRST = re.compile(_EMPTY_LINES)
 _CHECK_EVERY = 4_096
 
