@@ -25,7 +25,7 @@ from memplane.storage.session import ReadSession, WriteSession
 from memplane.storage.sqlite.connection import connect
 from memplane.storage.sqlite.database import FATAL, writing
 from memplane.storage.sqlite.migrate import migrate
-from memplane.storage.sqlite.statements import SqliteConnection
+from memplane.storage.sqlite.statements import SQL, SqliteConnection
 from memplane.storage.store import Reader, Writer
 from memplane.types import NewEntry, Op
 
@@ -51,8 +51,8 @@ def group_commit(connection: apsw.Connection, path: Path, lock: Any = None) -> G
 
     @contextmanager
     def transaction() -> Iterator[tuple[WriteSession, Writer]]:
-        with lock, writing(connection, path, durable=True, wait=True):
-            session = WriteSession(SqliteConnection(connection), "owner")
+        with writing(lambda: connection, path, lock, SQL, durable=True, wait=True) as writer:
+            session = WriteSession(writer, "owner")
             yield session, Writer(session)
 
     return GroupCommit(transaction, FATAL)

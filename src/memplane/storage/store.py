@@ -6,9 +6,8 @@ space, so none can read across spaces. A store maps rows and keeps order; it hol
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from memplane.errors import StorageError, StorageUncertain, StorageUnreachable
 from memplane.storage.audit import Audit, AuditWriter
@@ -33,6 +32,22 @@ from memplane.storage.word_index import WordIndex, WordIndexWriter
 from memplane.types import LedgerHead
 
 T = TypeVar("T")
+N_co = TypeVar("N_co", covariant=True)
+
+
+class noun(Generic[N_co]):  # noqa: N801 - it is used like a function
+    """An attribute that is made with its first use, and then found like any other. `functools.cached_property` takes a lock,
+    which costs more than the object."""
+
+    def __init__(self, make: Callable[[Any], N_co]) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, reader: "Reader", owner: type) -> N_co:
+        made = reader.__dict__[self._name] = self._make(reader._session)  # noqa: SLF001 - a part of `Reader`
+        return made
 
 
 class Reader:
@@ -41,69 +56,22 @@ class Reader:
     def __init__(self, session: ReadSession) -> None:
         self._session = session
 
-    @cached_property
-    def ledger(self) -> Ledger:
-        return Ledger(self._session)
-
-    @cached_property
-    def state(self) -> State:
-        return State(self._session)
-
-    @cached_property
-    def turns(self) -> Turns:
-        return Turns(self._session)
-
-    @cached_property
-    def memories(self) -> Memories:
-        return Memories(self._session)
-
-    @cached_property
-    def claims(self) -> Claims:
-        return Claims(self._session)
-
-    @cached_property
-    def episodes(self) -> Episodes:
-        return Episodes(self._session)
-
-    @cached_property
-    def documents(self) -> Documents:
-        return Documents(self._session)
-
-    @cached_property
-    def vectors(self) -> Vectors:
-        return Vectors(self._session)
-
-    @cached_property
-    def words(self) -> WordIndex:
-        return WordIndex(self._session)
-
-    @cached_property
-    def recall(self) -> RecallReads:
-        return RecallReads(self._session)
-
-    @cached_property
-    def review(self) -> Review:
-        return Review(self._session)
-
-    @cached_property
-    def compaction(self) -> Compaction:
-        return Compaction(self._session)
-
-    @cached_property
-    def overview(self) -> Overview:
-        return Overview(self._session)
-
-    @cached_property
-    def replica(self) -> Replica:
-        return Replica(self._session)
-
-    @cached_property
-    def audit(self) -> Audit:
-        return Audit(self._session)
-
-    @cached_property
-    def tables(self) -> Tables:
-        return Tables(self._session)
+    ledger = noun(Ledger)
+    state = noun(State)
+    turns = noun(Turns)
+    memories = noun(Memories)
+    claims = noun(Claims)
+    episodes = noun(Episodes)
+    documents = noun(Documents)
+    vectors = noun(Vectors)
+    words = noun(WordIndex)
+    recall = noun(RecallReads)
+    review = noun(Review)
+    compaction = noun(Compaction)
+    overview = noun(Overview)
+    replica = noun(Replica)
+    audit = noun(Audit)
+    tables = noun(Tables)
 
 
 class Writer(Reader):
@@ -112,61 +80,20 @@ class Writer(Reader):
     def __init__(self, session: WriteSession) -> None:
         self._session: WriteSession = session
 
-    @cached_property
-    def ledger(self) -> LedgerWriter:
-        return LedgerWriter(self._session)
-
-    @cached_property
-    def state(self) -> StateWriter:
-        return StateWriter(self._session)
-
-    @cached_property
-    def turns(self) -> TurnsWriter:
-        return TurnsWriter(self._session)
-
-    @cached_property
-    def memories(self) -> MemoriesWriter:
-        return MemoriesWriter(self._session)
-
-    @cached_property
-    def claims(self) -> ClaimsWriter:
-        return ClaimsWriter(self._session)
-
-    @cached_property
-    def episodes(self) -> EpisodesWriter:
-        return EpisodesWriter(self._session)
-
-    @cached_property
-    def documents(self) -> DocumentsWriter:
-        return DocumentsWriter(self._session)
-
-    @cached_property
-    def vectors(self) -> VectorsWriter:
-        return VectorsWriter(self._session)
-
-    @cached_property
-    def words(self) -> WordIndexWriter:
-        return WordIndexWriter(self._session)
-
-    @cached_property
-    def review(self) -> ReviewWriter:
-        return ReviewWriter(self._session)
-
-    @cached_property
-    def compaction(self) -> CompactionWriter:
-        return CompactionWriter(self._session)
-
-    @cached_property
-    def replica(self) -> ReplicaWriter:
-        return ReplicaWriter(self._session)
-
-    @cached_property
-    def audit(self) -> AuditWriter:
-        return AuditWriter(self._session)
-
-    @cached_property
-    def tables(self) -> TablesWriter:
-        return TablesWriter(self._session)
+    ledger = noun(LedgerWriter)
+    state = noun(StateWriter)
+    turns = noun(TurnsWriter)
+    memories = noun(MemoriesWriter)
+    claims = noun(ClaimsWriter)
+    episodes = noun(EpisodesWriter)
+    documents = noun(DocumentsWriter)
+    vectors = noun(VectorsWriter)
+    words = noun(WordIndexWriter)
+    review = noun(ReviewWriter)
+    compaction = noun(CompactionWriter)
+    replica = noun(ReplicaWriter)
+    audit = noun(AuditWriter)
+    tables = noun(TablesWriter)
 
 
 class Store:

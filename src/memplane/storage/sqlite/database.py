@@ -1,8 +1,8 @@
 """One SQLite file, one space."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import apsw
 from memplane.errors import StorageBusy
 from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_sqlite_errors
 from memplane.storage.sqlite.migrate import migrate
-from memplane.storage.sqlite.statements import SqliteConnection
+from memplane.storage.sqlite.statements import SQL, SqliteConnection
 from memplane.storage.sqlite.wipe import leave_nothing
 
 FATAL = (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError)
@@ -52,10 +52,8 @@ class SqliteDatabase:
         finally:
             self._give_back(connection)
 
-    @contextmanager
-    def write(self, *, durable: bool = True, wait: bool = True) -> Iterator[SqliteConnection]:
-        with self._writing, writing(self._writer, self.path, durable=durable, wait=wait):
-            yield SqliteConnection(self._writer)
+    def write(self, *, durable: bool = True, wait: bool = True) -> AbstractContextManager[SqliteConnection]:
+        return writing(lambda: self._writer, self.path, self._writing, SQL, durable=durable, wait=wait)
 
     def wipe(self, *, bytes_max: int | None = None) -> bool:
         try:
@@ -104,9 +102,20 @@ class SqliteDatabase:
 
 
 @contextmanager
-def writing(connection: apsw.Connection, path: Path, *, durable: bool, wait: bool) -> Iterator[None]:
-    """A write transaction on this connection."""
-    with translate_sqlite_errors(path):
+def writing(
+    writer: Callable[[], apsw.Connection],
+    path: Path,
+    lock: threading.Lock,
+    sql: dict[str, str],
+    *,
+    durable: bool,
+    wait: bool,
+) -> Iterator[SqliteConnection]:
+    """A write transaction on the one connection that writes, which `writer` returns under the lock."""
+    if not wait and lock.locked():
+        raise StorageBusy(f"{path.name}: another thread is writing to it; nothing was written")
+    with lock, translate_sqlite_errors(path):
+        connection = writer()
         if not durable:
             connection.pragma("synchronous", "normal")
         if not wait:
@@ -115,7 +124,7 @@ def writing(connection: apsw.Connection, path: Path, *, durable: bool, wait: boo
             if connection.in_transaction:  # an interrupt came before it could be undone
                 connection.execute("ROLLBACK")
             connection.execute("BEGIN IMMEDIATE")
-            yield
+            yield SqliteConnection(connection, sql)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:

@@ -2,13 +2,12 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
 import apsw
 
-from memplane.errors import StorageBusy
 from memplane.storage.sqlite.connection import connect, translate_sqlite_errors
 from memplane.storage.sqlite.database import FATAL, writing
 from memplane.storage.sqlite.files import check_file, create_file
@@ -46,16 +45,8 @@ class SqliteCatalog:
             else:
                 yield SqliteConnection(self._reader, SQL)
 
-    @contextmanager
-    def write(self, *, durable: bool = True, wait: bool = True) -> Iterator[SqliteConnection]:
-        if not self._writing.acquire(blocking=wait):
-            raise StorageBusy(f"{self._path.name}: another thread is writing to it; nothing was written")
-        try:
-            writer = self._opened_writer()
-            with writing(writer, self._path, durable=durable, wait=wait):
-                yield SqliteConnection(writer, SQL)
-        finally:
-            self._writing.release()
+    def write(self, *, durable: bool = True, wait: bool = True) -> AbstractContextManager[SqliteConnection]:
+        return writing(self._opened_writer, self._path, self._writing, SQL, durable=durable, wait=wait)
 
     def wipe(self, *, bytes_max: int | None = None) -> bool:  # noqa: ARG002 - nothing is rewritten
         """The write-ahead log holds pages as they were. Raises `StorageBusy` if a reader is active."""
