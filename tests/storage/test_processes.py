@@ -264,11 +264,11 @@ def test_a_store_in_use_is_not_closed(folder):
             after = reader.ledger.head()
         with held.read() as reader:
             ids = [entry.id for entry in reader.ledger.entries()]
-        open_now = len(stores._slots)
+        open_now = len(stores.engine._slots)
     for number in range(3):
         with stores.open("default", f"other {number}", create=True):
             pass
-    held_still = ("default", "held") in stores._slots
+    held_still = ("default", "held") in stores.engine._slots
     stores.close()
 
     assert before == after
@@ -297,7 +297,7 @@ def test_spaces_are_opened_and_closed_under_everybodys_hands(folder):
 
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(use, range(12)))
-    open_at_last = len(stores._slots)
+    open_at_last = len(stores.engine._slots)
     held = []
     for number in range(8):
         with stores.open("default", f"space {number}", create=False) as store, store.read() as reader:
