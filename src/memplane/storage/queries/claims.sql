@@ -75,3 +75,12 @@ SELECT id FROM overruled WHERE by IN (SELECT value FROM {texts:ids:each}) ORDER 
 
 -- name: evidence_at
 SELECT body FROM evidence WHERE seq IN (SELECT value FROM {numbers:seqs:each}) ORDER BY seq, id
+
+-- name: drop_evidence_of_entry
+DELETE FROM evidence WHERE seq = ?
+
+-- name: drop_purged
+DELETE FROM purged WHERE seq = ?
+
+-- name: drop_evidence
+DELETE FROM evidence WHERE memory = ?

@@ -107,9 +107,6 @@ DELETE FROM section WHERE n >= ? AND n < ?
 -- name: drop_spans
 DELETE FROM span WHERE n >= ? AND n < ?
 
--- name: drop_span_vectors
-DELETE FROM span_vector WHERE n >= ? AND n < ?
-
 -- name: set_distillation
 UPDATE document SET distillation = ?, status = 'ready', error = NULL WHERE id = ? AND seq = ? RETURNING 1
 
@@ -147,3 +144,17 @@ SELECT e.seq FROM {numbers:seqs:j} JOIN shelf_entry e ON e.seq = j.value
 
 -- name: failed_document_count
 SELECT count(*) FROM document WHERE status = 'error'
+
+-- name: documents
+SELECT {document_columns} FROM document d JOIN ledger l USING (seq) WHERE {where}
+ORDER BY d.updated DESC, d.seq DESC LIMIT :limit OFFSET :offset
+
+-- name: spans
+SELECT {span_columns} FROM document d JOIN ledger l USING (seq)
+JOIN span s ON s.n >= (SELECT seq * {spans_per_document} + :first FROM document WHERE id = :id)
+           AND s.n < (SELECT (seq + 1) * {spans_per_document} FROM document WHERE id = :id)
+WHERE d.id = :id ORDER BY s.n LIMIT :limit
+
+-- name: collections
+SELECT {collection_columns} FROM collection c JOIN ledger l USING (seq)
+WHERE CAST(:project AS TEXT) IS NULL OR c.project = :project ORDER BY c.created DESC, c.seq DESC LIMIT :limit OFFSET :offset

@@ -33,3 +33,9 @@ INSERT INTO cited (seq, memory) VALUES (?, ?) ON CONFLICT (seq, memory) DO NOTHI
 
 -- name: cited_by
 SELECT seq FROM cited WHERE memory = :id ORDER BY seq
+
+-- name: cited_rows
+SELECT m.n, m.text, m.key, m.tags, m.seq, m.id, m.turn FROM cited c JOIN memory m ON m.id = c.memory WHERE c.seq = :seq
+
+-- name: drop_cited
+DELETE FROM cited WHERE memory = ?

@@ -64,24 +64,6 @@ SELECT count(*) FILTER (WHERE op = 'store'),
        count(*) FILTER (WHERE op = 'forget')
 FROM ledger WHERE session = :session AND session <> '' AND door NOT LIKE 'import:%' AND origin = ''
 
--- name: turn_texts
-SELECT n, text FROM turn WHERE n >= :first AND n < :beyond
-
--- name: drop_turns
-DELETE FROM turn WHERE n >= ? AND n < ?
-
--- name: turns
-SELECT {turn_columns}
-FROM turn t JOIN ledger l ON l.seq = {entry_of:t} WHERE {where}
-ORDER BY t.at DESC, t.n DESC LIMIT :limit OFFSET :offset
-
--- name: memories
-SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE {where}
-ORDER BY m.updated DESC, m.n DESC LIMIT :limit OFFSET :offset
-
--- name: memory_texts
-SELECT n, text, key, tags, seq, id, turn FROM memory WHERE seq = :seq
-
 -- name: scope_turns
 SELECT DISTINCT t.n / {turns_per_entry} FROM turn t WHERE {where}
 
@@ -129,21 +111,6 @@ INSERT INTO tombstone (id, position, at, reason, cause) VALUES (?, ?, ?, ?, ?) O
 -- name: drop_payload
 DELETE FROM payload WHERE position = (SELECT position FROM ledger WHERE seq = ?)
 
--- name: grow_generation
-UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'generation'
-
--- name: cited_rows
-SELECT m.n, m.text, m.key, m.tags, m.seq, m.id, m.turn FROM cited c JOIN memory m ON m.id = c.memory WHERE c.seq = :seq
-
--- name: drop_turn_vectors
-DELETE FROM turn_vector WHERE n >= ? AND n < ?
-
--- name: drop_lost_vectors
-DELETE FROM memory_vector WHERE NOT EXISTS (SELECT 1 FROM memory m WHERE m.id = memory_vector.id)
-
--- name: drop_evidence_of_entry
-DELETE FROM evidence WHERE seq = ?
-
 -- name: entries_of
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
 FROM ledger l LEFT JOIN payload p USING (position) WHERE l.id IN (SELECT value FROM {texts:ids:each}) ORDER BY l.seq
@@ -153,23 +120,6 @@ SELECT seq, recorded, id FROM ledger ORDER BY seq DESC LIMIT 1
 
 -- name: entry_from_place
 SELECT seq, recorded, id FROM ledger WHERE seq >= :seq ORDER BY seq LIMIT 1
-
--- name: drop_purged
-DELETE FROM purged WHERE seq = ?
-
--- name: documents
-SELECT {document_columns} FROM document d JOIN ledger l USING (seq) WHERE {where}
-ORDER BY d.updated DESC, d.seq DESC LIMIT :limit OFFSET :offset
-
--- name: spans
-SELECT {span_columns} FROM document d JOIN ledger l USING (seq)
-JOIN span s ON s.n >= (SELECT seq * {spans_per_document} + :first FROM document WHERE id = :id)
-           AND s.n < (SELECT (seq + 1) * {spans_per_document} FROM document WHERE id = :id)
-WHERE d.id = :id ORDER BY s.n LIMIT :limit
-
--- name: collections
-SELECT {collection_columns} FROM collection c JOIN ledger l USING (seq)
-WHERE CAST(:project AS TEXT) IS NULL OR c.project = :project ORDER BY c.created DESC, c.seq DESC LIMIT :limit OFFSET :offset
 
 -- name: scope_shelf
 SELECT seq FROM shelf_entry e WHERE {where}
@@ -217,3 +167,18 @@ WITH said (seq) AS MATERIALIZED (
 )
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
 FROM best JOIN ledger l ON l.seq = best.seq LEFT JOIN payload p ON p.position = l.position ORDER BY l.seq DESC
+
+-- name: start
+SELECT seq, digest, position, recorded, (SELECT value FROM meta WHERE name = 'cursor'),
+       (SELECT value FROM meta WHERE name = 'indexed'), (SELECT max(position) FROM ledger)
+FROM ledger ORDER BY seq DESC LIMIT 1
+
+-- name: chain_end
+SELECT digest, position FROM ledger ORDER BY position DESC LIMIT 1
+
+-- name: add_ledger
+INSERT INTO ledger (seq, id, op, recorded, actor, door, session, ref, payload_digest, digest, position, origin)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: add_payload
+INSERT INTO payload (position, salt, body) VALUES (?, ?, ?)

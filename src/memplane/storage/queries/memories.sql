@@ -88,15 +88,6 @@ GROUP BY m.seq HAVING count(*) FILTER (WHERE m.state <> 'superseded') = 0 ORDER 
 -- name: accesses
 SELECT memory, count FROM access WHERE memory IN (SELECT value FROM {texts:ids:each})
 
--- name: drop_cited
-DELETE FROM cited WHERE memory = ?
-
--- name: drop_memory_vector
-DELETE FROM memory_vector WHERE id = ?
-
--- name: drop_evidence
-DELETE FROM evidence WHERE memory = ?
-
 -- name: rate
 UPDATE memory SET chosen = ?2, passed_over = ?3, leaning = ?4,
                   importance_base = coalesce(importance_base, importance), importance = ?5
@@ -126,14 +117,9 @@ SELECT EXISTS (SELECT 1 FROM {numbers:seqs:s} JOIN ledger l ON l.seq = s.value W
 SELECT {columns} FROM memory m JOIN ledger l ON l.seq = m.seq
 WHERE m.superseded_by IS NOT NULL AND m.superseded_by = :id AND m.id <> :id ORDER BY m.updated, m.n LIMIT :limit
 
--- name: ruled
-SELECT EXISTS (SELECT 1 FROM ruling)
+-- name: memories
+SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE {where}
+ORDER BY m.updated DESC, m.n DESC LIMIT :limit OFFSET :offset
 
--- name: pinned_memories
-SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
-WHERE p.pinned = 1 AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
-
--- name: pinned_brief
-SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
-WHERE p.pinned = 1 AND {live} AND {not_reserved} AND {not_quarantined} AND {where}
-ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
+-- name: memory_texts
+SELECT n, text, key, tags, seq, id, turn FROM memory WHERE seq = :seq

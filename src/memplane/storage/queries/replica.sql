@@ -4,9 +4,6 @@
 SELECT l.seq, l.id, l.op, l.recorded, l.actor, l.door, l.session, l.ref, p.body
 FROM ledger l JOIN payload p USING (position) WHERE l.op IN ('forget', 'sweep') ORDER BY l.seq
 
--- name: set_note
-INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
-
 -- name: positions
 SELECT id, position FROM ledger WHERE id IN (SELECT value FROM {texts:ids:each})
 

@@ -29,3 +29,15 @@ SELECT count(*) FROM (SELECT 1 FROM memory WHERE flags <> '' LIMIT :limit) AS fl
 
 -- name: quarantined_among
 SELECT m.id FROM {texts:ids:s} JOIN memory m ON m.id = s.value WHERE {quarantined}
+
+-- name: ruled
+SELECT EXISTS (SELECT 1 FROM ruling)
+
+-- name: pinned_memories
+SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
+WHERE p.pinned = 1 AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
+-- name: pinned_brief
+SELECT {columns} FROM ruling p CROSS JOIN memory m ON m.id = p.id JOIN ledger l USING (seq)
+WHERE p.pinned = 1 AND {live} AND {not_reserved} AND {not_quarantined} AND {where}
+ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit

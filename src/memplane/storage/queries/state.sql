@@ -1,20 +1,5 @@
 -- The state of a space: notes, marks, pins.
 
--- name: start
-SELECT seq, digest, position, recorded, (SELECT value FROM meta WHERE name = 'cursor'),
-       (SELECT value FROM meta WHERE name = 'indexed'), (SELECT max(position) FROM ledger)
-FROM ledger ORDER BY seq DESC LIMIT 1
-
--- name: chain_end
-SELECT digest, position FROM ledger ORDER BY position DESC LIMIT 1
-
--- name: add_ledger
-INSERT INTO ledger (seq, id, op, recorded, actor, door, session, ref, payload_digest, digest, position, origin)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-
--- name: add_payload
-INSERT INTO payload (position, salt, body) VALUES (?, ?, ?)
-
 -- name: note
 SELECT value FROM meta WHERE name = :name
 
@@ -40,10 +25,6 @@ SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'erasures'
 -- name: count_erasure
 UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'erasures'
 
--- name: add_turn
-INSERT INTO turn (n, role, text, at, conversation, project, speaker, within, flags) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (n) DO NOTHING
-
 -- name: marks
 SELECT (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'generation'),
        (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'cursor'),
@@ -52,3 +33,9 @@ SELECT (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'generation'),
        coalesce((SELECT max(stamp) FROM turn_vector), 0),
        coalesce((SELECT max(stamp) FROM memory_vector), 0),
        coalesce((SELECT max(n) FROM turn), 0)
+
+-- name: grow_generation
+UPDATE meta SET value = CAST(CAST(value AS BIGINT) + 1 AS TEXT) WHERE name = 'generation'
+
+-- name: set_note
+INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value

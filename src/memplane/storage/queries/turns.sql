@@ -6,10 +6,6 @@ SELECT t.conversation, count(*), min(t.at), max(t.at),
 FROM turn t WHERE t.conversation IS NOT NULL AND (CAST(:project AS TEXT) IS NULL OR t.project = :project)
 GROUP BY t.conversation ORDER BY max(t.at) DESC, t.conversation LIMIT :limit OFFSET :offset
 
--- name: tail
-SELECT {turn_columns}
-FROM turn t JOIN ledger l ON l.seq = {entry_of:t} WHERE t.n > :indexed AND {where} ORDER BY t.n DESC LIMIT :limit
-
 -- name: turn_heads
 SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
        coalesce(v.words, length(t.text) / 6 + 1), coalesce(v.asks, CASE WHEN rtrim(t.text) LIKE '%?' THEN 1 ELSE 0 END), t.within
@@ -56,3 +52,18 @@ WITH s (first, beyond) AS MATERIALIZED (
 )
 SELECT DISTINCT t.conversation FROM s JOIN turn t ON t.n >= s.first AND t.n < s.beyond
 WHERE t.conversation IS NOT NULL ORDER BY t.conversation
+
+-- name: turns
+SELECT {turn_columns}
+FROM turn t JOIN ledger l ON l.seq = {entry_of:t} WHERE {where}
+ORDER BY t.at DESC, t.n DESC LIMIT :limit OFFSET :offset
+
+-- name: turn_texts
+SELECT n, text FROM turn WHERE n >= :first AND n < :beyond
+
+-- name: drop_turns
+DELETE FROM turn WHERE n >= ? AND n < ?
+
+-- name: add_turn
+INSERT INTO turn (n, role, text, at, conversation, project, speaker, within, flags) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (n) DO NOTHING

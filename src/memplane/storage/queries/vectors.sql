@@ -77,3 +77,15 @@ UPDATE span SET embedded = ? WHERE n = ?
 
 -- name: embed_spans_anew
 UPDATE span SET embedded = NULL WHERE embedded IS NOT NULL
+
+-- name: drop_turn_vectors
+DELETE FROM turn_vector WHERE n >= ? AND n < ?
+
+-- name: drop_lost_vectors
+DELETE FROM memory_vector WHERE NOT EXISTS (SELECT 1 FROM memory m WHERE m.id = memory_vector.id)
+
+-- name: drop_memory_vector
+DELETE FROM memory_vector WHERE id = ?
+
+-- name: drop_span_vectors
+DELETE FROM span_vector WHERE n >= ? AND n < ?

@@ -11,3 +11,7 @@ SELECT coalesce((SELECT max(n) / {turns_per_entry} FROM turn), 0) + coalesce((SE
 
 -- name: not_indexed
 SELECT n, text FROM turn WHERE n > :after AND n <= :until ORDER BY n DESC LIMIT :limit
+
+-- name: tail
+SELECT {turn_columns}
+FROM turn t JOIN ledger l ON l.seq = {entry_of:t} WHERE t.n > :indexed AND {where} ORDER BY t.n DESC LIMIT :limit
