@@ -33,14 +33,6 @@ def test_use_lifts():
     assert tier_of(importance=0.7, accesses=20) is Tier.HOT
 
 
-@given(importances, counts, st.booleans())
-def test_what_is_over_is_cold(importance, accesses, hot):
-    """
-    Superseded and expired memories are history, however important they were.
-    """
-    assert tier_of(importance=importance, accesses=accesses, hot=hot, current=False) is Tier.COLD
-
-
 @given(importances, importances, counts, counts, st.booleans())
 def test_more_is_never_colder(one, other, few, many, hot):
     """

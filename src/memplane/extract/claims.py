@@ -27,10 +27,8 @@ _OFTEN = 10
 _LIFT = 0.2
 
 
-def tier_of(*, importance: float, accesses: int = 0, hot: bool = False, current: bool = True) -> Tier:
-    """`hot` is the predicate's own wish; `current` is False for what was superseded or has expired."""
-    if not current:
-        return Tier.COLD
+def tier_of(*, importance: float, accesses: int = 0, hot: bool = False) -> Tier:
+    """`hot` is the predicate's own setting. Superseded and expired memories are cold without being asked about here."""
     lifted = importance + _LIFT * min(max(accesses, 0), _OFTEN) / _OFTEN
     if lifted < WARM_IMPORTANCE:
         return Tier.COLD

@@ -538,21 +538,19 @@ def test_state_of_others_is_carried_along_unread(plane, clock):
     assert content(space) == {}
 
 
-def test_files_of_nobody_are_left_and_hooks_read_theirs(space):
+def test_files_of_nobody_are_left(space):
     """
     Summaries, digests and promises belong to who makes them.
     """
-    seen = []
     files = [
         ("summaries/2026-04-17.html", b"<p>"),
         ("compacted/2026-16.md", b"#"),
         ("promises.jsonl", b"{}"),
         ("behavioral/x.png", b"\xff"),
     ]
-    report = import_tree(space, files, hooks={"compacted": lambda path, data: seen.append((path, data))})
+    report = import_tree(space, files)
 
-    assert seen == [("compacted/2026-16.md", b"#")]
-    assert set(report.left) == {"summaries/2026-04-17.html", "promises.jsonl", "behavioral/x.png"}
+    assert set(report.left) == {path for path, _ in files}
     assert dict(files_of(space, others=files[:2])) == dict(files[:2])
 
 

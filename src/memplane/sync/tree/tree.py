@@ -56,9 +56,6 @@ from memplane.types import NewEntry
 There = Callable[[str], bytes | None]
 """What a file holds at the place that is written to; None where there is none."""
 
-Hook = Callable[[str, bytes], None]
-"""Takes a file in that somebody else knows how to read; `InvalidRequest` where it cannot."""
-
 OWN_INDEX: Final = f"{BEHAVIORAL}/{INDEX}"
 """What an index that a person wrote is carried along as, whatever folder it stands in."""
 
@@ -126,7 +123,6 @@ def import_tree(
     prefix: str = BEHAVIORAL,
     modified: Mapping[str, datetime] | None = None,
     there: Collection[str] | None = None,
-    hooks: Mapping[str, Hook] | None = None,
     forget_missing: bool = False,
     dry_run: bool = False,
 ) -> TreeReport:
@@ -134,13 +130,11 @@ def import_tree(
 
     `modified` says when files were changed last: whoever takes in the same edit then records the same. `there` names all
     the files there are, where `files` are only some of them; give it, or `WRITTEN` among the files, to learn what is
-    missing. A memory whose file is missing is forgotten with `forget_missing` only, and written again otherwise. `hooks`
-    are for files that somebody else reads, by the folder they are in. With `dry_run`, nothing is changed.
+    missing. A memory whose file is missing is forgotten with `forget_missing` only, and written again otherwise. With
+    `dry_run`, nothing is changed.
     """
     check_prefix(prefix)
-    taking = _TreeImport(
-        space, dict(files), prefix=prefix, modified=modified or {}, hooks=hooks or {}, dry_run=dry_run
-    )
+    taking = _TreeImport(space, dict(files), prefix=prefix, modified=modified or {}, dry_run=dry_run)
     return taking.run(there, forget_missing=forget_missing)
 
 
@@ -154,14 +148,12 @@ class _TreeImport:
         *,
         prefix: str,
         modified: Mapping[str, datetime],
-        hooks: Mapping[str, Hook],
         dry_run: bool,
     ) -> None:
         self._space = space
         self._files = files
         self._prefixes = (prefix, *(other for other in PREFIXES if other != prefix))
         self._modified = modified
-        self._hooks = hooks
         self._dry_run = dry_run
         self._written = parse(files.get(WRITTEN))
         self._recorded = {
@@ -198,8 +190,6 @@ class _TreeImport:
         told_of = (self._space, path, data, self._written, self._at(path))
         if path == FACTS:
             self._facts(data)
-        elif (hook := self._hook(path)) is not None:
-            self._apply(path, hook, data)
         elif below(path, FILES) is not None:
             self._judge(path, partial(judged_file, *told_of))
             self._flush()  # the next one may be kept beside it
@@ -307,18 +297,6 @@ class _TreeImport:
         (self._tally.taken if drafts else self._tally.unchanged)[path] = None
         self._drafts += drafts
         self._flush()
-
-    def _apply(self, path: str, hook: Hook, data: bytes) -> None:
-        try:
-            if not self._dry_run:
-                hook(path, data)
-        except InvalidRequest as exc:
-            self._tally.rejected.append((path, str(exc)))
-        else:
-            self._tally.taken[path] = None
-
-    def _hook(self, path: str) -> Hook | None:
-        return next((hook for folder, hook in self._hooks.items() if below(path, folder) is not None), None)
 
     def _missing(self, there: Collection[str], *, forget: bool) -> None:
         """What was written and is not there any more. Only what the place itself says was written there can be missing."""

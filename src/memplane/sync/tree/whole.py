@@ -5,7 +5,6 @@ This is a copy made at once, for a move, a look or a backup; `sync` keeps a spac
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
 
 import msgspec
 
@@ -29,7 +28,7 @@ from memplane.sync.tree.names import (
     below,
 )
 from memplane.sync.tree.report import TreeReport, WriteReport, compose, digest_of, parse
-from memplane.sync.tree.tree import Hook, check_prefix, files_of, import_tree
+from memplane.sync.tree.tree import check_prefix, files_of, import_tree
 from memplane.transfer.full import TOMBSTONE, ExportLine, full_lines
 
 _REPLICA = "tree-replica"
@@ -43,7 +42,6 @@ def write_tree(
     *,
     prefix: str = BEHAVIORAL,
     ledger: bool = True,
-    others: Iterable[tuple[str, bytes]] = (),
 ) -> WriteReport:
     """Write all of the space. What somebody edited there and nobody took in yet is left as it is, and said so.
 
@@ -54,7 +52,7 @@ def write_tree(
     writing = _TreeExport(space, store)
     if ledger:
         writing.ledger()
-    writing.readable(prefix, chain(generated_files(space), others))
+    writing.readable(prefix, generated_files(space))
     space.ledger.add_audit("export", target="tree", outcome="ok")
     return writing.finish()
 
@@ -64,7 +62,6 @@ def read_tree(
     space: Space,
     *,
     prefix: str = BEHAVIORAL,
-    hooks: Mapping[str, Hook] | None = None,
     forget_missing: bool = False,
     dry_run: bool = False,
 ) -> TreeReport:
@@ -89,7 +86,6 @@ def read_tree(
         files.items(),
         prefix=prefix,
         modified=modified,
-        hooks=hooks,
         forget_missing=forget_missing,
         dry_run=dry_run,
     )
