@@ -250,7 +250,7 @@ def test_a_busy_catalog_does_not_keep_anyone_out(identity, monkeypatch):
     def busy(*_args, **_rest):
         raise StorageBusy("someone else is at it")
 
-    monkeypatch.setattr(identity._credentials._catalog, "_jotted", busy)
+    monkeypatch.setattr(identity._credentials._catalog._database, "write", busy)
 
     assert identity.authenticate(bearer, peer=PEER)
     assert guess(identity, times=GUESSES_MAX + 1)[-1] is LockedOut

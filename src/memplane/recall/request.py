@@ -73,14 +73,15 @@ class RecallOptions(TypedDict, total=False):
     reference_time: Moment | None
     as_of: Moment | None
     include_superseded: bool
-    limits: Limits
+    limits: Limits | None
+    """None: the limits of the request, or the defaults."""
 
 
 def request_of(query: str | RecallRequest, **options: Unpack[RecallOptions]) -> RecallRequest:
     """A request out of a query and keyword arguments, or a given request with some of its fields replaced."""
-    if isinstance(query, RecallRequest):
-        return msgspec.structs.replace(query, **options) if options else query
-    return RecallRequest(query=query, **options)
+    request = query if isinstance(query, RecallRequest) else RecallRequest(query=query)
+    given = {name: value for name, value in options.items() if name != "limits" or value is not None}
+    return msgspec.structs.replace(request, **given) if given else request
 
 
 def _instant(moment: Moment | None, field: str) -> Instant | None:

@@ -445,7 +445,7 @@ def test_recalled_text_is_data(local, plane):
         if name != "memory_brief":
             assert text.startswith("--- BEGIN MEMORY (from memplane) ---"), name
             assert text.count("--- END MEMORY ---") == 1, name
-        assert "only recalled memory" in refused(
+        assert "only injected memory" in refused(
             local(), "memory_store", {"type": "fact", "content": text[:1999]}
         )
 
