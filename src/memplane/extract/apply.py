@@ -1,5 +1,5 @@
-"""A derived memory finds its place among what is known: added, one more piece of evidence, in place of another, or at
-odds with it. `conflict.settle` decides; this carries it out."""
+"""Apply a derived memory to the existing ones: add it, count it as further evidence, supersede another, or contest
+it. `conflict.settle` decides; this module writes."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ _RIVAL_WORDS_MAX = 12
 def file_memory(
     writer: Writer, memory: Memory, catalog: PredicateCatalog, *, decided: ConflictOutcome | None = None
 ) -> None:
-    """Filing the same memory again changes nothing."""
+    """Applying the same memory again changes nothing."""
     if memory.claim is None or writer.memories.get(memory.id) is not None:
         return
     claim = decode_claim(memory.claim)
@@ -57,8 +57,8 @@ def _apply(writer: Writer, outcome: ConflictOutcome, memory: Memory, targets: li
 
 
 def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> None:
-    """Somebody decided: the losers are replaced by the winner, also where that was forgotten since. What was
-    stored on purpose is settled by the projection; an imported decision about anything else decides nothing."""
+    """Apply a decision: the winner supersedes the losers, even if the winner was forgotten since. Stored memories are
+    settled by the projection; an imported decision has no other effect."""
     for loser in losers:
         memory = writer.memories.get(loser)
         if memory is not None and memory.derived and not _decided_before(writer, winner, loser):
@@ -68,13 +68,13 @@ def resolve(writer: Writer, winner: str, losers: tuple[str, ...], at: int) -> No
 
 
 def _decided_before(writer: Writer, winner: str, loser: str) -> bool:
-    """Whether somebody on another replica had decided the other way round already."""
+    """Whether another replica already decided the other way round."""
     memory = writer.memories.get(winner)
     return memory is not None and memory.superseded_by == loser
 
 
 def _is_plan(memory: Memory, claim: Proposition) -> bool:
-    """Whether it is told as something to come. Who plans to move to Lisbon still lives in Berlin."""
+    """Whether it is about the future. Someone who plans to move to Lisbon still lives in Berlin."""
     if claim.tense is Tense.FUTURE:
         return True
     once = [time for time in memory.times if time.kind != "recurring"]
@@ -82,7 +82,7 @@ def _is_plan(memory: Memory, claim: Proposition) -> bool:
 
 
 def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
-    """Only what is told in the same place: what holds in one project says nothing about elsewhere."""
+    """Only memories of the same scope: what is true in one project says nothing about another."""
     words = Question(f"{claim.object_text} {claim.replaces} {claim.topic}").words[:_RIVAL_WORDS_MAX]
     return writer.claims.rivals(
         memory.subject or "",
@@ -95,7 +95,7 @@ def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
 
 
 def _known_memory(memory: Memory, claim: Proposition, new: Proposition) -> KnownMemory:
-    """With the subject as the new one says it: whose it is was settled by whom the rivals were asked for."""
+    """With the subject as the new memory spells it; rivals were already matched by subject."""
     return KnownMemory(
         id=memory.id,
         proposition=msgspec.structs.replace(claim, subject=new.subject),
@@ -106,7 +106,7 @@ def _known_memory(memory: Memory, claim: Proposition, new: Proposition) -> Known
 
 
 def _arrived_late(memory: Memory, targets: list[Memory]) -> bool:
-    """Whether it was said long before what it is at odds with, and only arrived after it: from an import, say."""
+    """Whether it was said long before the memory it contradicts but arrived later, for example by import."""
     return bool(targets) and all(target.created_at - memory.created_at >= LATER for target in targets)
 
 

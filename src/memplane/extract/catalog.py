@@ -1,4 +1,4 @@
-"""The predicate catalog as data: what can be filed, how it is said, and which questions ask for it."""
+"""The predicate catalog: predicates, how they are expressed, and which queries ask for them."""
 
 import re
 import tomllib
@@ -19,13 +19,13 @@ _CLASS = re.compile(r"@([a-z_]+)")
 _WORD = re.compile(r"[\w+#.'-]*[\w+#]")
 _NAME_WORDS_MAX = 4
 _UNIONS = frozenset({"tool", "exclusive"})
-"""Classes made of other classes, which say nothing about what a thing is."""
+"""Classes made of other classes, which do not identify a thing."""
 _TABLES = frozenset({"classes", "excludes"})
 """Top-level tables of the file that are not predicates."""
 
 
 class Predicate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One way something can be true of a subject."""
+    """One relation a subject can have."""
 
     name: str
     kind: Kind = Kind.FACT
@@ -43,14 +43,14 @@ class Predicate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class VerbPattern(NamedTuple):
-    """A pattern for what follows a verb."""
+    """A pattern for the text after a verb."""
 
     predicate: str
     pattern: re.Pattern[str]
 
 
 class PredicateCatalog:
-    """All predicates, and the tables the extractor looks into."""
+    """All predicates, and the tables of the extractor."""
 
     def __init__(self, tables: Mapping[str, Any]) -> None:
         self.predicates: dict[str, Predicate] = {}
@@ -72,11 +72,11 @@ class PredicateCatalog:
                 self._add(_predicate(name, table))
 
     def __getitem__(self, name: str) -> Predicate:
-        """The predicate; one nobody described is a plain fact."""
+        """The predicate; an unknown one is a plain fact."""
         return self.predicates.get(name) or Predicate(name=name)
 
     def by_verb(self, verb: str, rest: str) -> tuple[str, str] | None:
-        """Predicate and value for a verb and what follows it."""
+        """Predicate and value for a verb and the text after it."""
         for says in self._says.get(verb, ()):
             found = says.pattern.match(rest)
             if found:
@@ -93,11 +93,11 @@ class PredicateCatalog:
         return None
 
     def has_topics(self, name: str) -> bool:
-        """Whether a subject can have several values, one for each topic: a favorite color and a favorite food."""
+        """Whether a subject can have several values, one per topic: a favorite color and a favorite food."""
         return any(says.predicate == name and says.pattern.groups > 0 for says in self._my)
 
     def class_of(self, text: str) -> str:
-        """The sort of thing a phrase names first: `operating_system` for `Linux as my main machine`."""
+        """The class of the first thing a phrase names: `operating_system` for `Linux as my main machine`."""
         words = [word.lower() for word in _WORD.findall(text)[:12]]
         for at, word in enumerate(words):
             pair = f"{word} {words[at + 1]}" if at + 1 < len(words) else ""
@@ -111,12 +111,12 @@ class PredicateCatalog:
         return ""
 
     def named_classes(self, text: str) -> frozenset[str]:
-        """The classes a phrase calls by name: all of `alcohol`, not just one of it."""
+        """The classes a phrase names: all of `alcohol`, not just one drink."""
         said = f" {text.lower()} "
         return frozenset(name for name in self._classes if f" {name.replace('_', ' ')} " in said)
 
     def classes_of(self, text: str) -> frozenset[str]:
-        """Every class of which something in the phrase is one."""
+        """Every class that contains something in the phrase."""
         words = [word.lower() for word in _WORD.findall(text)[:12]]
         pairs = [f"{left} {right}" for left, right in pairwise(words)]
         names = {*words, *pairs, *map(stem, words), *map(_singular_pair, pairs)}
@@ -129,12 +129,12 @@ class PredicateCatalog:
         return f"@{name}" in self._exclusive
 
     def excluded_by(self, text: str) -> frozenset[str]:
-        """The classes a way of eating leaves out: meat and dairy for `vegan`."""
+        """The classes a diet excludes: meat and dairy for `vegan`."""
         said = text.lower()
         return frozenset(name for diet, names in self._excludes.items() if diet in said for name in names)
 
     def by_question(self, question: str) -> list[str]:
-        """Predicates a question asks for, best first."""
+        """Predicates a query asks for, best first."""
         words = [word.lower() for word in _WORD.findall(question)]
         score: dict[str, int] = {}
         for length in range(1, _NAME_WORDS_MAX):
@@ -158,7 +158,7 @@ class PredicateCatalog:
         )
 
     def _compile(self, name: str, pattern: str) -> re.Pattern[str]:
-        """A pattern that is one class alone looks for it in the first words; elsewhere a class is its words."""
+        """A pattern that is only a class matches it in the first words; elsewhere a class is its words."""
         whole = re.fullmatch(r"(.*?)@([a-z_]+)", pattern)
         if whole and "(" not in whole[1].replace("(?:", ""):
             pattern = rf"{whole[1]}((?:[\w'.-]+,? ){{0,5}}?{self._words(whole[2])}.*)"
@@ -179,7 +179,7 @@ class PredicateCatalog:
 
 
 def load_catalog(extra: Path | None = None) -> PredicateCatalog:
-    """The shipped catalog, with what a file of the user adds or replaces; its predicates are tried first."""
+    """The shipped catalog with the additions and replacements of the user's file, whose predicates are tried first."""
     if extra is None:
         return _shipped_catalog()
     try:

@@ -1,4 +1,4 @@
-"""Propositions turned into memories: map to the catalog, gate by worth, tell times, choose a tier."""
+"""Turn propositions into memories: map to the catalog, gate, resolve times, choose a tier."""
 
 import re
 from collections import Counter
@@ -17,18 +17,18 @@ from memplane.safety.injection import flags_of
 from memplane.safety.redact import redact
 from memplane.types import Memory, MentionedTime, Role, Tier, Turn
 
-# How a memory surfaces: always (hot), when relevant (warm), as history only (cold).
+# Tiers: always recalled (hot), when relevant (warm), history only (cold).
 
 
 HOT_IMPORTANCE = 0.8
 WARM_IMPORTANCE = 0.2
 _OFTEN = 10
-"""This many recalls are worth as much as being important from the start."""
+"""This many recalls count as much as high initial importance."""
 _LIFT = 0.2
 
 
 def tier_of(*, importance: float, accesses: int = 0, hot: bool = False) -> Tier:
-    """`hot` is the predicate's own setting. Superseded and expired memories are cold without being asked about here."""
+    """`hot` is the predicate's default; `current` is False for superseded or expired memories."""
     lifted = importance + _LIFT * min(max(accesses, 0), _OFTEN) / _OFTEN
     if lifted < WARM_IMPORTANCE:
         return Tier.COLD
@@ -71,7 +71,7 @@ def _verb_phrase(proposition: Proposition) -> str:
 
 
 _OWNED = re.compile(r"(?:my|our|the|this|that) ")
-"""Where the relation begins with what is the user's: `my name is`."""
+"""If the relation begins with a possession of the user: `my name is`."""
 
 
 def _verb(proposition: Proposition) -> str:
@@ -92,19 +92,19 @@ _encode = msgspec.json.Encoder().encode
 decode_claim = msgspec.json.Decoder(Proposition).decode
 
 _UNTRUSTED_SHARE = 0.5
-"""What an assistant or a tool says about a user is worth half of what the user says."""
+"""The weight of what an assistant or a tool says about a user, relative to the user."""
 _TIMES_MAX = 4
 _SPEAKER_CHARS_MAX = 80
 _MEMORIES_PER_TURN_MAX = 50
 _VALUES_MAX = 4
-"""Of what has one value at a time, such as a home."""
+"""For one-valued predicates, such as a home."""
 
 
 def memories_of(
     turn: Turn, propositions: Sequence[Proposition], *, extractor: str, catalog: PredicateCatalog
 ) -> list[Memory]:
-    """What is worth keeping of one turn, in its order. The number of a proposition among all of its turn's makes its
-    id, so that a stricter gate changes no ids."""
+    """The memories worth keeping of one turn, in order. A memory's id uses its number among all propositions of the
+    turn, so a stricter gate changes no ids."""
     kept = [
         (number, proposition)
         for number, proposition in enumerate(propositions[:PROPOSITIONS_MAX])
@@ -119,8 +119,8 @@ def memories_of(
 def _without_floods(
     kept: list[tuple[int, Proposition]], catalog: PredicateCatalog
 ) -> list[tuple[int, Proposition]]:
-    """Whoever lives in two hundred towns according to one turn has settled nothing by it: the last few are taken. Only
-    the turn itself decides, so that forgetting others changes nothing."""
+    """A turn that names two hundred homes settles nothing: only the last few are used. This depends on the turn
+    alone, so forgetting others changes nothing."""
     said: Counter[tuple[str, str, str]] = Counter()
     few = []
     for number, claim in reversed(kept):
@@ -132,7 +132,8 @@ def _without_floods(
 
 
 def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog: PredicateCatalog) -> Memory:
-    """Of a turn that is flagged everything is: who slips in an order slips in a fact, too. And nobody is overruled by it."""
+    """Everything from a flagged turn is flagged, and it overrules no one: an injected instruction may come with an
+    injected fact."""
     subject = subject_of(claim, turn.speaker)
     if turn.flags:
         claim = msgspec.structs.replace(claim, flagged=True)
@@ -172,7 +173,7 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
 
 
 def _is_unreal(text: str, claim: Proposition) -> bool:
-    """Wished, doubted, almost so, or quoted from somebody else: said, but not claimed."""
+    """Wished, doubted, nearly true, or quoted: mentioned, but not claimed."""
     line = text.rfind("\n", 0, claim.start) + 1
     if text.startswith(">", line):
         return True
@@ -192,25 +193,25 @@ _PUT_OFF = re.compile(
     r"\b(?:moved|rescheduled|postponed|pushed(?: back)?|shifted|delayed)\b.*\bto\b", re.IGNORECASE
 )
 _SPAN_MAX = 3 * 366 * DAY
-"""A longer time than that was not told."""
+"""A longer range is not a stated time."""
 
 
 def _speaker_label(turn: Turn, said: str) -> str:
-    """Who has a name says it; and what an assistant or a tool says never looks like the user's own words."""
+    """A named speaker is named in the text, and what an assistant or tool says never reads like the user's own words."""
     if turn.role != Role.USER:
         return f"According to the {turn.role}: {said}"
     return said if turn.speaker is None else f"{turn.speaker[:_SPEAKER_CHARS_MAX]}: {said}"
 
 
 def should_be_hot(claim: Proposition, catalog: PredicateCatalog) -> bool:
-    """Whether an agent should always know it: what a user says of themself, as far as the catalog thinks so."""
+    """Whether an agent should always know it: statements of users about themselves, if the catalog says so."""
     of_self = claim.subject == USER and claim.trusted and claim.polarity is Polarity.POSITIVE
     return of_self and catalog[claim.predicate].hot
 
 
 def subject_of(claim: Proposition, speaker: str | None) -> str:
-    """Whom it is about. Who has a name is not just any user: two people in one conversation never contradict each
-    other by saying `I`. What an assistant with a name says of the user is not about the assistant."""
+    """The subject. A named speaker is not the generic user: two people in one conversation never contradict each
+    other by saying `I`. What a named assistant says about the user is not about the assistant."""
     subject = claim.subject.lower()
     if speaker is not None and claim.trusted and (subject == USER or subject.startswith(f"{USER}'s ")):
         return f"{speaker.lower()}{subject[len(USER) :]}"
@@ -218,7 +219,7 @@ def subject_of(claim: Proposition, speaker: str | None) -> str:
 
 
 def _times(quote: str, turn: Turn, tense: Tense) -> tuple[MentionedTime, ...]:
-    """What happened lies in the past; what is, as in `the exam is in January`, lies ahead unless it began before."""
+    """Events are in the past; states, as in `the exam is in January`, are ahead unless they began before."""
     ahead = tense is not Tense.PAST and _SINCE.search(quote) is None
     ahead = ahead or _PUT_OFF.search(quote) is not None
     mentions = find_times(quote, to_instant(turn.at), prefer="future" if ahead else "past")

@@ -1,4 +1,4 @@
-"""Clauses of a sentence, as spans, and which of them nobody asserts: questions, conditions, reported speech."""
+"""Clauses of a sentence, as spans, and which of them are not asserted: questions, conditions, reported speech."""
 
 import re
 from collections.abc import Iterator
@@ -47,14 +47,14 @@ _FIRST_REPORTS = re.compile(
 
 
 class Clause(NamedTuple):
-    """`text[start:end]`, trimmed; `asserted` is False for what is asked, imagined or said by someone else."""
+    """`text[start:end]`, trimmed; `asserted` is False for questions, conditions and reported speech."""
 
     start: int
     end: int
     asserted: bool
     hypothetical: bool
     continues: bool
-    """It may go on with the subject of the clause before: `I like tea and hate coffee`."""
+    """It may continue with the subject of the previous clause: `I like tea and hate coffee`."""
 
 
 def split_clauses(text: str, sentence: Sentence) -> Iterator[Clause]:
@@ -73,8 +73,8 @@ def split_clauses(text: str, sentence: Sentence) -> Iterator[Clause]:
 
 
 def second_verb(text: str, clause: Clause, parsed: ParsedClause) -> tuple[int, int] | None:
-    """Where the first statement ends and the second begins in `I feed the cats and milk the cows`: after `and` stands a
-    verb of the same form as the first. What hangs on a `to` is one statement: `I want to travel and see the world`."""
+    """Where the first statement ends and the second begins in `I feed the cats and milk the cows`: after `and` comes
+    a verb of the same form. Verbs after `to` belong together: `I want to travel and see the world`."""
     if text.find(" and ", clause.start, clause.end) < 0:
         return None
     last = parsed.group.rpartition(" ")[2]

@@ -1,4 +1,4 @@
-"""What a new statement does to what is known already. A pure decision; carrying it out is for the pipeline."""
+"""Decide what a new statement means for existing memories. A pure function; `apply` writes the result."""
 
 import re
 from collections.abc import Sequence
@@ -12,36 +12,36 @@ from memplane.extract.english import content_stems, content_words
 from memplane.extract.proposition import USER, Polarity, Proposition
 
 LATER = timedelta(days=1)
-"""Who gives another value on another day has changed it; who does so within a day contradicts themself."""
+"""A different value on another day is an update; within a day it is a contradiction."""
 
 
 class ConflictOutcome(StrEnum):
-    """How a new statement is filed."""
+    """The outcome for a new statement."""
 
     ADD = "add"
     DUPLICATE = "duplicate"
-    """Said before: the old memory gets one more piece of evidence."""
+    """Already known: the existing memory gets further evidence."""
     SUPERSEDE = "supersede"
     CONTEST = "contest"
     RETIRE = "retire"
-    """A value ended and no other took its place: supersede the old one, with nothing new active."""
+    """A value ended without a successor: supersede the old one, with nothing new active."""
     IGNORE = "ignore"
-    """An assistant or a tool says otherwise than the user did."""
+    """An assistant or a tool contradicts the user."""
 
 
 class KnownMemory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A memory that is active or contested, with the proposition it was derived from."""
+    """An active or contested memory, with the proposition it was derived from."""
 
     id: str
     proposition: Proposition
     text: str = ""
-    """The words it was read from, so that two statements can be compared by what they are about."""
+    """Its source text, to compare what two statements are about."""
     at: datetime | None = None
     contested: bool = False
 
 
 class ConflictDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What to do with the new one, and with which of the known."""
+    """The outcome for the new statement, and the memories it affects."""
 
     outcome: ConflictOutcome
     targets: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def decide_conflict(
     text: str = "",
     at: datetime | None = None,
 ) -> ConflictDecision:
-    """Decide about `new`, said at `at` in the words `text`, against what is active or contested."""
+    """Decide about `new`, said at `at` in the words `text`, against active and contested memories."""
     rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
     same, others = _split_rivals(new, rivals, catalog)
     if same and not any(known.contested for known in same):
@@ -91,7 +91,7 @@ def replay_decision(
     catalog: PredicateCatalog,
     text: str = "",
 ) -> ConflictDecision:
-    """As it was decided before, against something that is forgotten by now; against whom else is told anew."""
+    """As decided before, against a memory that is forgotten by now; the other rivals are compared again."""
     rivals = [known for known in existing if known.proposition.subject.lower() == new.subject.lower()]
     same, others = _split_rivals(new, rivals, catalog)
     beaten = [known.id for known in others if _contradicts(new, known, catalog, text)]
@@ -106,15 +106,15 @@ def replay_decision(
 def _split_rivals(
     new: Proposition, rivals: Sequence[KnownMemory], catalog: PredicateCatalog
 ) -> tuple[list[KnownMemory], list[KnownMemory]]:
-    """Those that say the same, and those that say something else. What was flagged stands for nobody who was not: else
-    whoever says a thing first, beside an order to the agent, would have it kept from recall for good."""
+    """Those that say the same, and those that differ. A flagged memory is no evidence for an unflagged one: otherwise
+    a statement first made next to an injection would be kept from recall for good."""
     equal = [known for known in rivals if _is_same(new, known.proposition, catalog)]
     same = [known for known in equal if new.flagged or not known.proposition.flagged]
     return same, [known for known in rivals if known not in equal]
 
 
 def _is_same(new: Proposition, old: Proposition, catalog: PredicateCatalog) -> bool:
-    """The same value; of a one-valued predicate also a longer or shorter name for it (`Lisbon`, `Lisbon, Portugal`)."""
+    """The same value; for a one-valued predicate also a longer or shorter name (`Lisbon`, `Lisbon, Portugal`)."""
     if (
         new.polarity is not old.polarity
         or new.predicate != old.predicate
@@ -152,7 +152,7 @@ def _is_later_than(known: KnownMemory, new: Proposition, at: datetime | None) ->
 
 
 def _contradicts(new: Proposition, known: KnownMemory, catalog: PredicateCatalog, text: str) -> bool:
-    """Whether both cannot be the case."""
+    """Whether both cannot be true."""
     old = known.proposition
     if new.replaces and _mentions(old, new.replaces):
         return True
@@ -168,7 +168,7 @@ def _contradicts(new: Proposition, known: KnownMemory, catalog: PredicateCatalog
 
 
 def _leaves_out(new: Proposition, old: Proposition, catalog: PredicateCatalog) -> bool:
-    """Whether one is a way of eating that does without the other."""
+    """Whether one is a diet that excludes the other."""
     if "follows_diet" not in {new.predicate, old.predicate}:
         return False
     return any(
@@ -181,7 +181,7 @@ _NUMBER = re.compile(r"\d[\d.,:]*")
 
 
 def _measure(proposition: Proposition) -> tuple[str, ...]:
-    """What a number counts, in `I weigh 82 kg`: a thing has one weight. Empty without a number or a unit."""
+    """What a number measures, in `I weigh 82 kg`: a thing has one weight. Empty without a number or unit."""
     if not _NUMBER.search(proposition.object_text):
         return ()
     verb = "is" if proposition.subject != USER else proposition.relation_phrase.rsplit(" ", 1)[-1]
@@ -213,8 +213,8 @@ def _denies(negative: Proposition, positive: Proposition, catalog: PredicateCata
 def _is_replaced(
     new: Proposition, old: Proposition, new_text: str, old_text: str, catalog: PredicateCatalog
 ) -> bool:
-    """Whether an update takes the place of the old value. Who adopts a cat still has the dog; who switches to
-    Firefox, or buys another phone, has left the other one."""
+    """Whether an update replaces the old value. Someone who adopts a cat still has the dog; someone who switches to
+    Firefox, or buys another phone, no longer uses the old one."""
     if not new.update:
         return False
     if new.subject != USER and new.predicate == old.predicate == "is":

@@ -1,4 +1,4 @@
-"""What entries say: read by a language model where there is one, and by the rules where there is none or it failed."""
+"""Extract memories from entries: with an LLM if there is one, else, or if it failed, with the rules."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,26 +17,26 @@ from memplane.types import Memory, Turn
 RULES = "rules-1"
 
 _TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, RecursionError)
-"""What code raises that met a text nobody thought of."""
+"""Errors that code raises on unexpected text."""
 
 
 class DerivedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one entry."""
+    """The result for one entry."""
 
     memories: tuple[Memory, ...] = ()
     record: DerivePayload | None = None
-    """What a model said, to be kept in the ledger; the memories then come from there."""
+    """The LLM's answer, to be recorded in the ledger; its memories are derived from there."""
     failed: bool = False
-    """Nobody could make anything of it."""
+    """Neither the LLM nor the rules could read it."""
     deferred: bool = False
-    """The model went away before its turn; it and what follows must wait."""
+    """The LLM became unavailable before this entry; it and the following ones must wait."""
     tokens_in: int = 0
     tokens_out: int = 0
-    """What was paid for it and for those read together with it."""
+    """Tokens used for it and for the entries in the same request."""
 
 
 class Deriver:
-    """Reads entries. Raises `LLMUnavailable` where the model cannot be reached at all, and nothing else."""
+    """Reads entries. Raises only `LLMUnavailable`, if the LLM cannot be reached at all."""
 
     def __init__(self, catalog: PredicateCatalog, llm: LLMExtractor | None = None) -> None:
         self._catalog = catalog
@@ -47,7 +47,7 @@ class Deriver:
         return self._llm is not None
 
     def read(self, entries: Sequence[Sequence[Turn]]) -> list[DerivedEntry]:
-        """One reading for the turns of each entry, in order."""
+        """One result per entry, in order."""
         if self._llm is None:
             return self.reread(entries)
         messages = [
@@ -69,12 +69,11 @@ class Deriver:
         return _metered(readings, answer.input_tokens, answer.output_tokens)
 
     def reread(self, entries: Sequence[Sequence[Turn]]) -> list[DerivedEntry]:
-        """What was read before and is not on record was read by the rules, and a replay does the same: it asks no
-        model."""
+        """An entry processed before without a record was read by the rules; a replay does the same and calls no LLM."""
         return [self._by_rules(turns) for turns in entries]
 
     def recorded(self, turns: Sequence[Turn], record: DerivePayload) -> list[Memory]:
-        """The memories of what a model said before."""
+        """The memories of a recorded LLM answer."""
         claims = msgspec.convert(record.claims, list[list[Proposition]])
         return [
             memory
@@ -84,7 +83,7 @@ class Deriver:
                 [
                     msgspec.structs.replace(
                         claim, role=turn.role
-                    )  # whatever a record says, we know who spoke
+                    )  # whatever a record says, the turn has the role
                     for claim in said
                     if 0 <= claim.start < claim.end <= len(turn.text)
                 ],
@@ -120,7 +119,7 @@ class Deriver:
 
 
 def _metered(readings: list[DerivedEntry], tokens_in: int, tokens_out: int) -> list[DerivedEntry]:
-    """The bill of a batch stands on its first entry, whatever came of it, and on the first thing it paid for."""
+    """The token counts of a batch are booked on its first entry."""
     for place, reading in enumerate(readings):
         if reading.record is not None:
             paid = msgspec.structs.replace(reading.record, tokens_in=tokens_in, tokens_out=tokens_out)

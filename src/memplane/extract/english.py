@@ -1,4 +1,4 @@
-"""The little English that the rules need: contractions, base forms of verbs, closed word classes."""
+"""The English the rules need: contractions, base forms of verbs, closed word classes."""
 
 import re
 import tomllib
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
-# Closed word classes, kept as data in words.toml.
+# Closed word classes, from words.toml.
 
 
 def word_class(name: str) -> frozenset[str]:
@@ -36,7 +36,7 @@ _HAVE_DO = word_class("have_do")
 NEGATIONS = word_class("negations")
 FILLERS = word_class("fillers")
 EMPTY_FILLERS = FILLERS - word_class("telling_fillers")
-"""Those a person leaves out when writing down what was said."""
+"""Words a person leaves out when writing something down."""
 DETERMINERS = word_class("determiners")
 PRONOUNS = word_class("pronouns")
 STOP_WORDS = (
@@ -46,7 +46,7 @@ STOP_WORDS = (
 
 
 def expand(text: str) -> str:
-    """`I'm` becomes `I am`, curly apostrophes straight ones, white space one space."""
+    """`I'm` becomes `I am`, curly apostrophes straight ones, whitespace one space."""
     words = text.replace("\u2019", "'").split()
     for at, word in enumerate(words):
         core = word if word[-1].isalnum() else word.rstrip(',.!?;:)"')
@@ -57,12 +57,12 @@ def expand(text: str) -> str:
 
 
 def base_form(word: str) -> str | None:
-    """The base form of a verb the rules know, in any of its forms."""
+    """The base form of a known verb, in any of its forms."""
     return _FORMS.get(word.lower())
 
 
 def third_person(base: str) -> str:
-    """`works` of `work`, `has` of `have`."""
+    """`works` for `work`, `has` for `have`."""
     return {"have": "has", "be": "is"}.get(base) or list(_verb_forms(base))[1]
 
 
@@ -71,7 +71,7 @@ def is_past(word: str) -> bool:
 
 
 def is_finite(word: str) -> bool:
-    """Whether a word can only be the verb of a noun phrase before it."""
+    """Whether a word can only be the verb of the noun phrase before it."""
     if word in BE or word in MODALS or word in _HAVE_DO:
         return True
     base = base_form(word)
@@ -81,7 +81,8 @@ def is_finite(word: str) -> bool:
 
 
 def stem(word: str) -> str:
-    """Near enough to compare nouns and verbs: `baking`, `bakes` and `bake` are one, `dogs` and `dog` are one."""
+    """A stem good enough to compare nouns and verbs: `baking`, `bakes` and `bake` are equal, and so are `dogs` and
+    `dog`."""
     word = word.lower()
     base = _FORMS.get(word)
     if base:
@@ -94,12 +95,12 @@ def stem(word: str) -> str:
 
 
 def content_stems(text: str) -> frozenset[str]:
-    """The words that carry meaning, for comparing two statements."""
+    """The significant words, to compare two statements."""
     return frozenset(content_words(text))
 
 
 def content_words(text: str) -> list[str]:
-    """The same in their order."""
+    """The same in order."""
     return [stem(word) for word in _WORDS.findall(text.lower()) if word not in STOP_WORDS]
 
 

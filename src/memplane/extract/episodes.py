@@ -1,4 +1,4 @@
-"""A conversation cut into episodes, each told in a few of its own sentences. Extractive: every word was said."""
+"""Cut a conversation into episodes, each summarised in a few of its own sentences. Extractive: every word was said."""
 
 import math
 from collections import Counter
@@ -22,7 +22,7 @@ TURNS_MAX = 40
 SENTENCES = 3
 _WINDOW = 3
 _SHIFT = 0.05
-"""Below this likeness of the turns before and after a place, the topic changed there."""
+"""Below this similarity of the turns before and after a position, the topic changed there."""
 _WORDS_MIN = 4
 _WORDS_FULL = 8
 
@@ -36,7 +36,7 @@ class EpisodeTurn(msgspec.Struct, frozen=True, gc=False):
 
 
 class Quote(msgspec.Struct, frozen=True, gc=False):
-    """A sentence of a turn: `turns[turn].text[start:end]`, exactly."""
+    """A sentence of a turn: exactly `turns[turn].text[start:end]`."""
 
     turn: int
     start: int
@@ -45,7 +45,7 @@ class Quote(msgspec.Struct, frozen=True, gc=False):
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Turns `first` up to, not including, `after`, and what stands for them."""
+    """Turns from `first` up to, not including, `after`, and their summary."""
 
     first: int
     after: int
@@ -74,7 +74,7 @@ def _segments(turns: Sequence[EpisodeTurn], stems: Sequence[frozenset[str]]) -> 
 
 
 def _shifts(stems: Sequence[frozenset[str]], at: int) -> bool:
-    """Whether what is said from here on shares next to nothing with what was said just before."""
+    """Whether the text from here on shares almost nothing with the text just before."""
     before = Counter(stem for words in stems[max(0, at - _WINDOW) : at] for stem in words)
     after = Counter(stem for words in stems[at : at + _WINDOW] for stem in words)
     if before.total() < _WORDS_FULL or after.total() < _WORDS_FULL:
@@ -88,7 +88,7 @@ def _length(counts: Counter[str]) -> float:
 
 
 def _most_central(turns: Sequence[EpisodeTurn], first: int, after: int, count: int) -> tuple[Quote, ...]:
-    """The sentences whose words the episode uses most, none of them saying what another said, in their order."""
+    """The sentences whose words the episode uses most, without repetitions, in order."""
     quotes, words = _quotes(turns, first, after)
     weight = Counter(stem for stems in words for stem in stems)
     chosen: list[int] = []
@@ -128,23 +128,22 @@ def _centrality(words: frozenset[str], weight: Counter[str], told: set[str], rol
     return (share + spread) * (1.0 if role == Role.USER else 0.7)
 
 
-# Episodes of conversations: what was said in one sitting is told once the sitting is over.
-#
-# A sitting ends with a pause. What is told of it depends on its turns alone, so that a replay tells the same.
+# Episodes of conversations are written once a session has ended with a pause. They depend on its turns alone, so a
+# replay writes the same.
 
 
 EXTRACTOR = "episode-1"
 
 _TURNS_MIN = 4
-"""Fewer are read as quickly as they are summed up."""
+"""Fewer turns are as quick to read as a summary."""
 _IMPORTANCE = 0.4
 _PAUSE = int(PAUSE.total_seconds()) * 1_000_000
 _CONVERSATIONS_PER_STEP = 16
 
 
 def note_turn(writer: Writer, turn: Turn) -> None:
-    """A turn came in: the sitting goes on, or the one before is over and a new one begins. Where it goes on although it
-    was told, because this part of it came late, the conversation is told anew."""
+    """A turn arrived: the session continues, or the previous one has ended and a new one begins. If the session was
+    already summarised, because this turn came late, the conversation is summarised again."""
     if turn.conversation is None:
         return
     number, at = turn_number(turn.seq, turn.ordinal), to_instant(turn.at)
@@ -163,12 +162,12 @@ def note_turn(writer: Writer, turn: Turn) -> None:
 
 
 def has_finished_sitting(reader: Reader, now: Instant) -> bool:
-    """Whether any conversation waits to be told."""
+    """Whether a conversation has a finished session."""
     return bool(reader.episodes.pending(before=now - _PAUSE, limit=1))
 
 
 def write_due_episodes(writer: Writer, now: Instant) -> int:
-    """Tell conversations that have paused; returns how many were told."""
+    """Write episodes of conversations that have paused; return how many."""
     over = writer.episodes.pending(before=now - _PAUSE, limit=_CONVERSATIONS_PER_STEP)
     unheard = turn_number(writer.state.marks().derived + 1, 0)
     for open_ in over:
@@ -182,7 +181,7 @@ def write_due_episodes(writer: Writer, now: Instant) -> int:
 
 
 def _reopened(writer: Writer, conversation: str, last: Turn) -> OpenSitting:
-    """The sitting that ends with this turn goes on; those before it are told anew."""
+    """The session that ends with this turn is open; those before it are summarised again."""
     writer.episodes.drop(conversation)
     turns = [turn for turn in writer.turns.of_conversation(conversation, since=0) if turn.seq <= last.seq]
     first = 0
@@ -218,8 +217,8 @@ def _sittings(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
 
 
 def _by_audience(sitting: Sequence[Turn]) -> list[list[Turn]]:
-    """What is told everywhere and what is told in one place only are told apart: an episode has one audience. What is
-    flagged is not told again in its words, released or not."""
+    """Turns of different scopes are summarised separately: an episode has one scope. Flagged turns are not quoted,
+    released or not."""
     parts: dict[str | None, list[Turn]] = {}
     for turn in sitting:
         if turn.flags:
@@ -257,7 +256,7 @@ def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int
 
 
 def _episode_text(sitting: Sequence[Turn], episode: Episode) -> str:
-    """Its sentences, each with who said it: an assistant's `I` is not the user's, and one person's not another's."""
+    """Its sentences, each with its speaker: an assistant's `I` is not the user's, and one person's is not another's."""
     said = []
     speaker = None
     for quote in episode.quotes:

@@ -1,9 +1,8 @@
-"""What agents make of what they are told: memories they use gain importance, those they pass over fade.
+"""Feedback from agents: used memories gain importance, unused ones fade.
 
-One word from one agent changes little. A memory leans ever more to one side the more often it is chosen or passed over,
-never beyond the end, and the newest words count most: a memory that was wrongly passed over comes back by being chosen.
-To be passed over says less than to be chosen, because most of what a recall tells is there in case it is needed: a
-memory that one recall in five has a use for stays where it is.
+One rating changes little. Repeated ratings move a memory further in one direction, within bounds, and recent ratings
+count most: a wrongly faded memory recovers when it is used. Not being used counts less than being used, because most
+of a recall is there in case it is needed: a memory used in one recall of five keeps its importance.
 """
 
 import msgspec
@@ -18,14 +17,14 @@ from memplane.types import Kind, Memory, Tier
 CHOSEN_STEP = 0.2
 IGNORED_STEP = 0.05
 REACH = 0.4
-"""How far feedback moves importance, at most: from the middle of the scale to where a memory is always told, or to where
-it is told no more."""
+"""The maximum effect of feedback on importance: from the middle of the scale to always recalled, or to no longer
+recalled."""
 _RATING_USUAL = 3
-"""What a recall that nobody rated counts as. The better a recall was, the more its choices say."""
+"""The assumed rating of an unrated recall. The better a recall was rated, the more its choices count."""
 
 
 def apply_feedback(writer: Writer, rated: FeedbackPayload, catalog: PredicateCatalog) -> None:
-    """To be done once for each entry, in the ledger's order. What is gone since is left out."""
+    """Apply once per entry, in ledger order. Memories that no longer exist are skipped."""
     weight = (rated.rating or _RATING_USUAL) / _RATING_USUAL
     for id_ in rated.selected:
         _lean(writer, id_, 1.0, CHOSEN_STEP * weight, catalog)
@@ -34,7 +33,7 @@ def apply_feedback(writer: Writer, rated: FeedbackPayload, catalog: PredicateCat
 
 
 def can_be_rated(memory: Memory | None) -> bool:
-    """An episode is told anew whenever its conversation changes; nothing that was said of it would stay."""
+    """An episode is rewritten whenever its conversation changes, so feedback on it would not last."""
     return memory is not None and memory.kind is not Kind.EPISODE
 
 
@@ -43,8 +42,8 @@ def importance_after(base: float, leaning: float) -> float:
 
 
 def tier_after_feedback(memory: Memory, catalog: PredicateCatalog, *, accesses: int) -> Tier:
-    """How it surfaces, told so often by now. What was stored on purpose is never put out of sight for want of use; to have
-    been told and passed over is no use."""
+    """The tier after this many recalls. A stored memory is never hidden for lack of use; being recalled without being
+    used is no use."""
     if not memory.derived:
         tier = tier_of(importance=memory.importance)
         return Tier.WARM if tier is Tier.COLD else tier

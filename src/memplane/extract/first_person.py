@@ -1,4 +1,4 @@
-"""What people say about themselves and what is theirs: `I live in Rome`, `my wife works as a nurse`."""
+"""Statements of people about themselves and what is theirs: `I live in Rome`, `my wife works as a nurse`."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from memplane.extract.english import STOP_WORDS, base_form, expand, stem, word_c
 from memplane.extract.parse import ParsedClause
 from memplane.extract.proposition import USER, Polarity, Proposition, Tense
 
-# Trimming a phrase to what a person would write down of it.
+# Trim a phrase to what a person would write down.
 
 
 _CUT = re.compile(
@@ -23,7 +23,7 @@ _EDGE = ' ,.;:!?-\u2014\u2026()"*'
 
 
 def trim(phrase: str) -> str:
-    """Without subordinate clauses and what trails off."""
+    """Without subordinate clauses and trailing words."""
     return _CUT.sub("", phrase, count=1).strip(_EDGE)
 
 
@@ -39,7 +39,7 @@ _ENDING = word_class("ending")
 _ENDING_PHRASES = re.compile(r"(?:up|out|away|down on|back on) (.+)", re.IGNORECASE)
 _MY = re.compile(r"(?:my|our) ", re.IGNORECASE)
 _NEW = re.compile(r"(?:new|current|latest) (?=\w)", re.IGNORECASE)
-"""Who has a new manager no longer has the old one: it is the same place, filled again."""
+"""A new manager replaces the old one: the same role, filled again."""
 _BASE_CONFIDENCE = 0.6
 _KNOWN_CONFIDENCE = 0.85
 _ASSISTANT_SHARE = 0.6
@@ -51,11 +51,11 @@ _COMPANY = re.compile(
     r"|(?:(?:right )?now|currently|nowadays|these days|at the moment|at present)$)",
     re.IGNORECASE,
 )
-"""What goes beyond the value of a one-valued predicate: `Berlin with my two dogs`, `Berlin now`."""
+"""What exceeds the value of a one-valued predicate: `Berlin with my two dogs`, `Berlin now`."""
 
 
 class ClauseReading(NamedTuple):
-    """A predicate and a value for a clause, before it is filed."""
+    """A predicate and a value for a clause, before mapping."""
 
     predicate: str
     value: str
@@ -91,7 +91,7 @@ def propose(
     ordinal: int | None,
     known: bool,
 ) -> Proposition | None:
-    """The reading as a proposition; None when it says nothing."""
+    """The reading as a proposition; None if it says nothing."""
     if not reading.value and parsed.verb in {"be", "have", "do", "get", "go", "make", "take"}:
         return None
     confidence = _KNOWN_CONFIDENCE if known else _BASE_CONFIDENCE
@@ -172,12 +172,12 @@ def _of_mine(
 
 
 def _untimed(rest: str, when: str) -> str:
-    """Without the time expression at its end, which is kept apart."""
+    """Without the time expression at its end, which is kept separately."""
     return rest[: -len(when)].rstrip(" ,") if when and rest.endswith(when) else rest
 
 
 def _ended(parsed: ParsedClause, rest: str) -> str | None:
-    """What no longer holds, in `I quit smoking`, `I gave up bread`, `I used to smoke`."""
+    """What has ended, in `I quit smoking`, `I gave up bread`, `I used to smoke`."""
     if parsed.tense is Tense.PAST and parsed.group.startswith("used to"):
         return rest
     if parsed.verb in _ENDING and parsed.update:
@@ -203,7 +203,7 @@ def _replacement(parsed: ParsedClause, rest: str) -> tuple[str, str]:
     return (instead["old"].strip(), instead["new"].strip()) if instead and "over" not in rest else ("", "")
 
 
-# Statements that touch the speaker without having them as subject: `Pizza is my favorite`, `there are five of us`.
+# Statements about the speaker with another subject: `Pizza is my favorite`, `there are five of us`.
 
 
 _MINE = re.compile(r"\b(?:i|my|mine|me|our|ours|us|myself)\b", re.IGNORECASE)
@@ -239,7 +239,7 @@ def read_mention(text: str, start: int, end: int, role: str, ordinal: int | None
     )
 
 
-# What `my …` says in passing: who walks `my dog` has a dog.
+# Possessions mentioned in passing: someone who walks `my dog` has a dog.
 
 
 _WORDS = re.compile(r"\b(?:my|our) +((?:[\w-]+ *){1,4})", re.IGNORECASE)
@@ -254,7 +254,7 @@ _ENDS = word_class("ending") | word_class("parting")
 
 
 class Belonging(NamedTuple):
-    """What someone has, filed under a predicate, and where it stands in the text."""
+    """A possession, its predicate, and its position in the text."""
 
     predicate: str
     noun: str
@@ -266,7 +266,7 @@ class Belonging(NamedTuple):
 
 
 def describes_end(parsed: ParsedClause) -> bool:
-    """Whether a clause tells of an end, so that what is mine in it may be mine no more: `I sold my car`."""
+    """Whether a clause describes an end, so that the possession may be gone: `I sold my car`."""
     return parsed.verb in _ENDS or (parsed.verb == "give" and "up" in parsed.rest)
 
 

@@ -1,4 +1,4 @@
-"""What is worth keeping. Greetings, thanks, small talk and passing remarks stay in the ledger only."""
+"""The gate: what is worth keeping. Greetings, thanks, small talk and passing remarks stay in the ledger only."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -11,18 +11,17 @@ from memplane.extract.proposition import USER, Proposition, Tense
 from memplane.extract.sentences import split_sentences
 from memplane.extract.wording import question_words
 
-# How likely a person would write something down of a message, whether or not the rules could read it.
-#
-# Learned like the notes (docs/internals/extraction.md); the features here are what that model sees.
+# How likely a person would write something down from a message, whether or not the rules can read it. Learned like
+# the wording model (docs/internals/extraction.md); these are its features.
 
 
 _WORDS = re.compile(r"\w+(?:'\w+)?|[?!.,]")
 _CHARS_MAX = 2000
-"""Beyond that a message is a paste; its beginning tells what it is."""
+"""A longer message is a paste; its beginning is enough."""
 _BEFORE_CHARS = 300
 _OWN = word_class("first_person")
 _EVIDENCE = 3.0
-"""What the words of a message weigh together, however many they are."""
+"""The weight of all words of a message together, however many they are."""
 
 
 def chance_noted(text: str, before: str, propositions: Sequence[Proposition]) -> float:
@@ -55,7 +54,7 @@ def of_message(
 
 
 def _shared(name: str, words: Sequence[str]) -> tuple[float, list[str]]:
-    """Words and pairs of words, each once."""
+    """Words and word pairs, each once."""
     seen = {*words, *(f"{left} {right}" for left, right in pairwise(words))}
     return _EVIDENCE / max(len(seen), 1) ** 0.5, [f"{name} {part}" for part in sorted(seen)]
 
@@ -89,10 +88,10 @@ def _bin(count: int) -> int:
 
 
 UTILITY_MIN = 0.35
-"""What scores less is not stored."""
+"""The minimum score for storage."""
 NOTED_MIN = 0.18
 MESSAGE_MIN = 0.4
-"""From these probabilities on. Chosen on dialogues that were held out from learning."""
+"""The minimum probabilities, chosen on dialogues held out from learning."""
 
 _IMPORTANT = 0.7
 
@@ -101,7 +100,7 @@ _REQUEST = re.compile(
     r"(?:to )?(?:know|ask|hear|see if|understand|find out|figure out|if you)\b|I (?:was|am) wondering\b",
     re.IGNORECASE,
 )
-"""What one asks an agent for says little about oneself; people who talk to people hardly ever say it."""
+"""Requests to an agent say little about the user."""
 _REQUEST_SHARE = 0.4
 
 _SMALL_TALK = re.compile(
@@ -121,8 +120,8 @@ _WEAK = word_class("weak")
 
 
 def utility(proposition: Proposition, catalog: PredicateCatalog) -> float:
-    """From 0 to 1: how much an agent gains from knowing it. What people are seen to write down counts; what the catalog
-    calls important is kept even where they did not."""
+    """From 0 to 1: how much an agent gains from knowing it. What people are likely to write down counts; what the
+    catalog calls important is kept in any case."""
     predicate = catalog[proposition.predicate]
     told = _prior(proposition, predicate.importance)
     if proposition.noted is None:
@@ -172,8 +171,8 @@ def is_useful(proposition: Proposition, catalog: PredicateCatalog) -> bool:
 def utility_of_message(
     text: str, propositions: Sequence[Proposition], catalog: PredicateCatalog, *, before: str = ""
 ) -> float:
-    """How much is to be learned from a message: what scores `UTILITY_MIN` passes, for whoever reads better than rules.
-    `before` is the message it answers, which tells whether a bare `yes` says something."""
+    """How much can be learned from a message: one that scores `UTILITY_MIN` goes to the LLM. `before` is the message
+    it answers, which decides whether a bare `yes` means something."""
     told = max(
         (utility(proposition, catalog) for proposition in propositions if proposition.noted is None),
         default=0.0,
@@ -182,7 +181,7 @@ def utility_of_message(
 
 
 def _scaled(chance: float, least: float) -> float:
-    """A probability as a utility: `least` of the one is `UTILITY_MIN` of the other."""
+    """A probability as a utility: `least` maps to `UTILITY_MIN`."""
     if chance < least:
         return UTILITY_MIN * chance / least
     return UTILITY_MIN + (1 - UTILITY_MIN) * (chance - least) / (1 - least)

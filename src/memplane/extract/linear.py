@@ -1,7 +1,7 @@
-"""A linear model over hashed features: what was learned from labelled dialogues, as one small table of numbers.
+"""A linear model over hashed features, learned from labelled dialogues, as a small table of numbers.
 
-A feature is a short string; only its hash and its weight are kept, so the table holds no text of what it learned from.
-A feature nobody met in learning weighs nothing.
+A feature is a short string; only its hash and weight are stored, so the table contains no training text. An unknown
+feature weighs nothing.
 """
 
 import json
@@ -19,7 +19,7 @@ _MET_MAX = 50_000
 
 
 class Linear:
-    """Adds up the weights of features. The same features give the same sum on every machine."""
+    """Sums the weights of features. Deterministic across machines."""
 
     def __init__(self, weights: Mapping[int, float], bias: float) -> None:
         self._weights = dict(weights)
@@ -30,7 +30,7 @@ class Linear:
         return len(self._weights)
 
     def add(self, features: Iterable[str], unknown: set[str]) -> float:
-        """`unknown` takes the features that weigh nothing, so that the same message asks for them once."""
+        """`unknown` collects features without weight, so that a message looks them up once."""
         met = self._met
         total = 0.0
         for feature in features:
@@ -46,8 +46,8 @@ class Linear:
         return total
 
     def _weigh(self, feature: str) -> float | None:
-        """Hashing costs more than the rest together, so features are remembered; but only those that were learned, so that
-        no word of a message outlives it here."""
+        """Hashing dominates the cost, so hashes are cached; but only of learned features, so that no word of a
+        message stays in memory."""
         weight = self._weights.get(hash_of(feature))
         if weight is not None and len(self._met) < _MET_MAX:
             self._met[feature] = weight
@@ -69,7 +69,7 @@ def load_linear(name: str) -> Linear:
 
 
 def read_linear(text: str) -> Linear:
-    """The first line says scale and bias; after it come the hashes, each as its distance to the one before, and a byte
+    """The first line has scale and bias; then follow the hashes, each as its distance to the previous one, and a byte
     of weight for each."""
     head, _, body = text.partition("\n")
     settings = json.loads(head)
@@ -88,7 +88,7 @@ def read_linear(text: str) -> Linear:
 
 
 def write_linear(weights: Mapping[int, float], bias: float) -> str:
-    """The text `read_linear` reads. Each weight is rounded to one of 255 steps; those that round to nothing are left out."""
+    """The text `read_linear` reads. Weights are rounded to 255 steps; those that round to zero are omitted."""
     scale = (max(map(abs, weights.values()), default=0.0) or 1.0) / _STEPS
     steps = {hashed: round(weight / scale) for hashed, weight in sorted(weights.items())}
     kept = {hashed: step for hashed, step in steps.items() if step}

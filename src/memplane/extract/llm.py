@@ -1,7 +1,7 @@
-"""Propositions of many messages, by a language model. It may refuse, ramble or invent; a message is only lost alone.
+"""Extract propositions from messages with an LLM. It may refuse, ramble or invent; only the affected message is lost.
 
-Messages of users and those of anyone else never share a request: a web page that a tool fetched could otherwise talk
-the model into claims about what the user said.
+Messages of users and of others never share a request: a web page fetched by a tool could otherwise make the model
+attribute claims to the user.
 """
 
 from collections import Counter
@@ -30,31 +30,31 @@ from memplane.types import Role
 
 
 class ExtractLimits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How much is asked at once."""
+    """The limits of a request."""
 
     request_chars: int = 6_000
     request_messages: int = 12
     message_chars: int = 24_000
-    """A longer one is sent alone and up to here; the rest of it can be searched in the ledger."""
+    """A longer message is sent alone and truncated; the rest stays searchable in the ledger."""
     answer_tokens: int = 4_096
     useless_answers: int = 8
-    """After that many and no other, a model is not asked again in this call."""
+    """After this many consecutive failures the model is not called again in this call."""
 
 
 class ExtractionStatus(StrEnum):
-    """What became of a message."""
+    """The status of a message."""
 
     READ = "read"
     SKIPPED = "skipped"
-    """It came from the system, or is blank."""
+    """It is a system message, or blank."""
     FAILED = "failed"
-    """The model made nothing of it; the rules may."""
+    """The LLM could not read it; the rules may."""
     DEFERRED = "left"
-    """The model went away before its turn; try again later."""
+    """The LLM became unavailable before it; try again later."""
 
 
 class Extracted(msgspec.Struct, kw_only=True):
-    """What one message claims, in its order."""
+    """The claims of one message, in order."""
 
     message_id: str
     status: ExtractionStatus = ExtractionStatus.DEFERRED
@@ -62,23 +62,23 @@ class Extracted(msgspec.Struct, kw_only=True):
     reason: str = ""
     """Why it failed."""
     cut: bool = False
-    """Only the beginning of it was read, or only the beginning of the answer came."""
+    """Only a part of the message was read, or only a part of the answer arrived."""
 
 
 class Extraction(msgspec.Struct, kw_only=True):
-    """The outcome of one call, and what it cost."""
+    """The result of one call, and the tokens used."""
 
     messages: list[Extracted]
-    """One for each message asked about, in order."""
+    """One per message, in order."""
     input_tokens: int = 0
     output_tokens: int = 0
     requests: int = 0
     rejected: Counter[Rejection] = msgspec.field(default_factory=Counter)
-    """Claims thrown away, in all answers, the useless ones too."""
+    """Rejected claims in all answers."""
 
 
 class LLMExtractor:
-    """Asks an `LLM` what messages claim and believes only what they hold. Calls may come from many threads."""
+    """Asks an `LLM` for the claims of messages and keeps only those the messages support. Thread-safe."""
 
     def __init__(
         self,
@@ -94,12 +94,12 @@ class LLMExtractor:
 
     @property
     def extractor_id(self) -> str:
-        """Stored beside what it found."""
+        """Stored with the claims."""
         return f"llm/{self._llm.model_id}/{VERSION}"
 
     def extract(self, messages: Sequence[PromptMessage]) -> Extraction:
-        """Every message gets a status. Raises `LLMFailed` when not one request was answered, `LLMUnavailable` where that
-        may change, and nothing else."""
+        """Every message gets a status. Raises `LLMFailed` if no request was answered, `LLMUnavailable` if that may
+        change, and nothing else."""
         run = _Run(self._llm, self._catalog, self._limits, self._system, messages)
         try:
             for group in _groups(run.sent, self._limits):
@@ -111,15 +111,15 @@ class LLMExtractor:
 
 
 class _Complaint(msgspec.Struct, frozen=True):
-    """Why an answer was no use."""
+    """Why an answer was unusable."""
 
     text: str
     again: bool = True
-    """Whether the same question may get a better one."""
+    """Whether a retry may help."""
 
 
 class _Run:
-    """One call: which messages still wait, what was found, what it cost."""
+    """One call: pending messages, results, and tokens used."""
 
     def __init__(
         self,
@@ -150,9 +150,9 @@ class _Run:
         )
 
     def read(self, group: Sequence[int], *, whole: bool = True) -> None:
-        """Ask, ask once more, then ask in halves, so that a message that breaks the model breaks nothing else."""
+        """Ask, retry once, then ask in halves, so a message that breaks the model breaks nothing else."""
         if not self._useful and self.extraction.requests >= self._limits.useless_answers:
-            self.fail(group, "the language model gives no answer of use")
+            self.fail(group, "the LLM gives no usable answer")
             return
         complaint = self._complete(group, self._system)
         alone = len(group) == 1
@@ -216,7 +216,7 @@ def _is_read(message: PromptMessage) -> bool:
 
 
 def _groups(messages: Sequence[PromptMessage], limits: ExtractLimits) -> Iterator[list[int]]:
-    """Places of messages that go together: by trust, then as many as fit."""
+    """Messages grouped into requests: by trust, then as many as fit."""
     for trusted in (True, False):
         group: list[int] = []
         chars = 0
