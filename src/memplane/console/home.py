@@ -7,7 +7,7 @@ from memplane.auth.principal import Right
 from memplane.console import drawing
 from memplane.console.drawing import Sparkline
 from memplane.console.pages import page
-from memplane.console.signing import ADAPTER, SignIn
+from memplane.console.sign_in import ADAPTER, SignIn
 from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
 from memplane.server.endpoint import Call, Query

@@ -1,28 +1,27 @@
-"""The door: which page is where. Pages translate and never decide; what they do goes through the same engine calls as
-everybody's."""
+"""The routes of the console. Pages only render and translate; every action is the engine call an API client makes."""
 
 from memplane.auth.principal import Authenticator, Right
 from memplane.console import (
-    briefing,
-    budgeting,
-    comparing,
+    brief,
+    budget,
+    compare,
+    documents,
     graph,
     home,
     inbox,
+    keys,
     memories,
     pages,
     playground,
     records,
-    syncing,
+    sync,
     timeline,
 )
-from memplane.console import documents as library
-from memplane.console import keys as credentials
 from memplane.console.cookies import credential_of
 from memplane.console.errors import FORMAT
 from memplane.console.forms import MEDIA
 from memplane.console.links import ROOT
-from memplane.console.signing import ADAPTER, SignIn
+from memplane.console.sign_in import ADAPTER, SignIn
 from memplane.console.views import Row
 from memplane.engine import Engine
 from memplane.server.endpoint import Adapter, Endpoint, Handler, Query
@@ -42,14 +41,14 @@ def adapter(plane: Engine, authenticator: Authenticator | None) -> Adapter:
         *playground.rows(),
         *timeline.rows(),
         *inbox.rows(),
-        *library.rows(),
-        *briefing.rows(),
-        *budgeting.rows(),
+        *documents.rows(),
+        *brief.rows(),
+        *budget.rows(),
         *records.rows(),
         *graph.rows(),
-        *comparing.rows(),
-        *syncing.rows(),
-        *credentials.rows(authenticator),
+        *compare.rows(),
+        *sync.rows(),
+        *keys.rows(authenticator),
     ]
     return Adapter(
         name=ADAPTER,

@@ -16,7 +16,7 @@ from memplane.clock import parse_instant
 from memplane.console import links
 from memplane.console.cookies import credential_of
 from memplane.console.pages import environment, plain
-from memplane.console.signing import ADAPTER
+from memplane.console.sign_in import ADAPTER
 from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
 from memplane.errors import MemplaneError, NotFound
