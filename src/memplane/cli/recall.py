@@ -1,12 +1,12 @@
 """Recall, enrichment, conflicts and feedback."""
 
-from functools import partial
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from memplane.documents.result import SpanHit
+from memplane.recall.request import RecallRequest
 from memplane.recall.result import SPANS_MAX, Limits, Recall, RecallHit
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
@@ -81,9 +81,8 @@ def recall(
 ) -> None:
     """Print the memories for an agent's next turn, fenced and ready for a prompt."""
     space, question = call.existing_space(), read_content(call, query)
-    ask = space.recall if expect is None else partial(space.why_not, expected=expect)
-    answer = ask(
-        question,
+    request = RecallRequest(
+        query=question,
         conversation=conversation,
         project=project,
         document=document,
@@ -93,10 +92,11 @@ def recall(
         include_superseded=superseded,
         limits=Limits(tokens=tokens, spans=spans),
     )
-    if isinstance(answer, str):
-        call.out.answer({"id": expect, "why": answer}, line(answer))
+    if expect is not None:
+        why = space.why_not(request, expect)
+        call.out.answer({"id": expect, "why": why}, line(why))
     else:
-        _print_recall(call, answer, explain=explain)
+        _print_recall(call, space.recall(request), explain=explain)
 
 
 def _print_recall(call: CommandContext, told: Recall, *, explain: bool) -> None:

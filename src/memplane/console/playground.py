@@ -10,6 +10,7 @@ from memplane.clock import DAY, to_datetime, to_instant
 from memplane.console import links
 from memplane.console.forms import parse_day
 from memplane.console.views import Row, space_of, space_page
+from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallHit
 from memplane.server.endpoint import Call, Query
 from memplane.space import Space
@@ -50,7 +51,7 @@ class Slider(msgspec.Struct, frozen=True):
 def show(call: Call) -> Response:
     space = space_of(call)
     asked = _recall_query(call)
-    recall = _recall(space, asked) if asked["q"].strip() else None
+    recall = space.recall(_request(asked), limits=_LIMITS, counted=False) if asked["q"].strip() else None
     span = _span(space)
     return space_page(
         call,
@@ -71,14 +72,7 @@ def why_not(call: Call) -> Response:
     asked, expected = _recall_query(call), call.query["id"].strip()
     reason = ""
     if expected and asked["q"].strip():
-        reason = space.why_not(
-            asked["q"],
-            expected,
-            conversation=asked["conversation"] or None,
-            project=asked["project"] or None,
-            as_of=_moment(asked["as_of"]),
-            include_superseded=bool(asked["superseded"]),
-        )
+        reason = space.why_not(_request(asked), expected)
     return space_page(call, "why_not.html", TAB, space, asked=asked, expected=expected, reason=reason)
 
 
@@ -86,15 +80,13 @@ def _recall_query(call: Call) -> dict[str, str]:
     return {query.name: call.query[query.name] for query in _QUERY}
 
 
-def _recall(space: Space, asked: dict[str, str]) -> Recall:
-    return space.recall(
-        asked["q"],
+def _request(asked: dict[str, str]) -> RecallRequest:
+    return RecallRequest(
+        query=asked["q"],
         conversation=asked["conversation"] or None,
         project=asked["project"] or None,
         as_of=_moment(asked["as_of"]),
         include_superseded=bool(asked["superseded"]),
-        limits=_LIMITS,
-        counted=False,
     )
 
 

@@ -29,6 +29,7 @@ from memplane.adapters.claiv.wire import IncludeBody, LimitsBody, RecallBody, an
 from memplane.auth.limits import QuotaResource
 from memplane.clock import Clock, Instant, iso, to_datetime, to_instant
 from memplane.recall.render import tokens_of
+from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallHit
 from memplane.server.endpoint import Call
 from memplane.server.errors import HttpError
@@ -162,8 +163,8 @@ class ClaivRecallHandler:
 
 
 def _recall(space: Space, body: RecallBody) -> Recall:
-    return space.recall(
-        body.query,
+    request = RecallRequest(
+        query=body.query,
         conversation=body.conversation_id,
         project=body.project_id,
         document=body.document_id,
@@ -171,6 +172,7 @@ def _recall(space: Space, body: RecallBody) -> Recall:
         reference_time=moment(body.reference_time, "reference_time"),
         limits=_limits(body.limits or LimitsBody()),
     )
+    return space.recall(request)
 
 
 def _limits(asked: LimitsBody) -> Limits:

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from memplane.adapters.clawdapus.wire import PlaneBlock, PlaneRecallRequest, PlaneRecallResponse, read
 from memplane.config import Settings
 from memplane.ledger.history_text import question_in
+from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallBlock
 from memplane.recall.timebox import TimeBox
 from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, is_blocked
@@ -48,10 +49,9 @@ class PlaneRecallHandler:
 
     def _recall(self, space: Space, question: str, seconds: float) -> Recall | None:
         limits = Limits(blocks=min(BLOCKS_MAX, self._settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
+        request = RecallRequest(query=question, limits=limits)
         return self._box.answer(
-            lambda: space.recall(question, limits=limits),
-            lambda: space.recall_by_words(question, limits=limits),
-            seconds=seconds,
+            lambda: space.recall(request), lambda: space.recall_by_words(request), seconds=seconds
         )
 
 

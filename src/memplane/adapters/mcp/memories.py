@@ -21,6 +21,7 @@ from memplane.adapters.mcp.tool import (
 from memplane.auth.principal import Right
 from memplane.clock import iso
 from memplane.errors import InvalidRequest
+from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits
 from memplane.safety.fence import fence
 from memplane.safety.sanitize import one_line
@@ -182,14 +183,15 @@ def _sanitized(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recall(space: Space, given: Arguments) -> McpToolResult:
-    told = space.recall(
-        given["query"],
+    request = RecallRequest(
+        query=given["query"],
         conversation=given.get("conversation"),
         project=given.get("project"),
         as_of=given.get("as_of"),
         include_superseded=given["include_superseded"],
         limits=Limits(tokens=given.get("max_tokens")),
     )
+    told = space.recall(request)
     blocks = [
         {
             "id": block.id,

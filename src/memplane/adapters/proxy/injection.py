@@ -36,6 +36,7 @@ from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import MemplaneError
 from memplane.recall.blocks import as_recalled
+from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall
 from memplane.recall.timebox import TimeBox
 from memplane.safety.fence import SERVICE, fence
@@ -213,13 +214,10 @@ class Injector:
         started, found, quiet = time.perf_counter(), None, space.silent()
         try:
             if seconds > 0:
+                request = RecallRequest(query=asked.question, limits=_LIMITS)
                 found = await self._box.awaited(
-                    lambda: _if_exists(
-                        self._plane, quiet, lambda: quiet.recall(asked.question, limits=_LIMITS)
-                    ),
-                    lambda: _if_exists(
-                        self._plane, quiet, lambda: quiet.recall_by_words(asked.question, limits=_LIMITS)
-                    ),
+                    lambda: _if_exists(self._plane, quiet, lambda: quiet.recall(request)),
+                    lambda: _if_exists(self._plane, quiet, lambda: quiet.recall_by_words(request)),
                     seconds=seconds,
                 )
             outcome = _late() if found is None else _governed(found, asked)
