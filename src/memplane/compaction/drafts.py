@@ -32,7 +32,7 @@ def confirm_draft(writer: Writer, recorder: Recorder, learning_id: str, by: str)
         memory = _store(writer, recorder, group)
     if memory is None:
         raise InvalidRequest(
-            "what this became was forgotten; a forgotten thing comes back only when it is said again",
+            "the memory of this draft was forgotten; it returns only when it is said again",
             field="id",
         )
     for line in group:

@@ -104,7 +104,7 @@ def _lags(context: Context, reader: Reader) -> tuple[str, ...]:
         are = "entry is" if lag.entries == 1 else "entries are"
         reasons.append(f"enrichment: {lag.entries:,} {are} not read for facts yet")
     if context.parts.embedder is not None and (lag.turns or lag.memories or lag.spans):
-        reasons.append("vectors: some turns, memories or spans are found by their words only, for now")
+        reasons.append("vectors: some turns, memories or spans can only be found by keyword yet")
     if lag.documents:
-        reasons.append(f"documents: {lag.documents:,} of them are not told in short yet")
+        reasons.append(f"documents: {lag.documents:,} of them are not distilled yet")
     return tuple(reasons)

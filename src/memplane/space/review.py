@@ -197,7 +197,7 @@ def _check_are_suspects(reader: Reader, entry_ids: Sequence[str]) -> None:
             sanitized_turn(turn).quarantined for turn in turns_of(reader, seq)
         ):
             raise InvalidRequest(
-                f"{entry_id!r} is not in quarantine, so nothing was forgotten; look at what waits there",
+                f"{entry_id!r} is not in quarantine, so nothing was forgotten; list the quarantine",
                 field="entries",
             )
 
@@ -208,10 +208,10 @@ def _check_can_be_pinned(memory: Memory, memory_id: str) -> None:
         reason = f"it is {memory.state}; pin what holds now"
     elif memory.kind is Kind.EPISODE:
         reason = (
-            "an episode is told anew whenever its conversation changes; pin a memory that was read out of it"
+            "an episode is derived again whenever its conversation changes; pin a memory that was derived from it"
         )
     elif memory.category in RESERVED_CATEGORIES:
-        reason = "it is kept for the engine and never told"
+        reason = "it is reserved for the engine and never recalled"
     elif memory.quarantined:
         reason = f"it is flagged: {', '.join(memory.flags or ())}; release it first"
     if reason is not None:

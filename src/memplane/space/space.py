@@ -126,15 +126,14 @@ class Space:
         document: str | None = None,
         document_name: str | None = None,
     ) -> Retained:
-        """Keep something that was said. Answers when it is durable; searchable at once.
+        """Retain one turn of a conversation. Returns when it is durable; it can be searched at once.
 
-        `scope` says where it may be told, and whatever is read out of it: `global`, everywhere; `project` and
-        `conversation`, only to who names the same `project` or `conversation`. `document` is the id of a document that it
-        is about: whoever forgets that forgets this too.
+        `scope` limits where the turn and the memories derived from it are recalled: `global`, everywhere; `project` and
+        `conversation`, only in a recall that names the same project or conversation. `document` is the id of a document that
+        the turn is about: forgetting the document forgets the turn.
 
-        With an `id` or an `idempotency_key`, retaining again is a no-op; without, saying the same thing twice is
-        two events. A forgotten id stays forgotten. With an `idempotency_window`, the key is a no-op for that long after
-        it was last kept, and names a new event afterwards.
+        With an `id` or an `idempotency_key`, retaining again is a no-op; without, the same content twice is two events. A
+        forgotten id stays forgotten. With an `idempotency_window`, the key expires that long after its last event.
         """
         now = self._context.clock()
         check_depth(metadata, field="metadata")
@@ -166,11 +165,11 @@ class Space:
         return self._context.write("retain", work)
 
     def retain_entry(self, entry: bytes, *, pins: PinnedTexts | None = None) -> Retained:
-        """Keep an entry of a session history, as a memory service is sent it. Idempotent by its own id.
+        """Retain one entry of a Clawdapus session history, as a memory service receives it. Idempotent by the entry's own id.
 
-        What is searchable is read from what the agent asked and what it was answered, never from what went upstream.
-        `pins` is what the agent was told for it and must be told again in the same words; it is kept in the same commit,
-        unless something was forgotten since it was made.
+        Search uses the question of the agent and the answer, not the request that was sent upstream. `pins` are texts that
+        were injected for this turn and must be repeated verbatim in later ones; they are stored in the same transaction,
+        unless a forget was committed since they were made.
         """
         now = self._context.clock()
         line = received_line(entry, now=now, line_bytes_max=self._context.settings.entry_bytes_max)
@@ -202,7 +201,7 @@ class Space:
     ) -> Memory:
         """Store a typed memory: preference, fact, instruction, context or correction.
 
-        `supersedes` names the memory this one replaces; where that was replaced already, the newest of its chain is.
+        `supersedes` names the memory that this one replaces; if that one is superseded already, the newest of its chain.
         """
         now = self._context.clock()
         stored = StorePayload(
@@ -237,8 +236,8 @@ class Space:
         tags: Iterable[str] = (),
         ttl: timedelta | float | None = None,
     ) -> Memory:
-        """Put a fact under a key. A second put replaces the value; `history(key)` keeps the trajectory. Without a category,
-        the key keeps the one it has; an empty one is `user_facts`, as is that of a new key."""
+        """Set the value of a key. A second put replaces it; `history(key)` returns all values. Without a category, an existing
+        key keeps its own and a new one gets `user_facts`, as with an empty category."""
         now = self._context.clock()
         bytes_max = self._context.settings.entry_bytes_max
         tags = check_tags(tags, self._context.settings)
@@ -251,7 +250,7 @@ class Space:
     # ── read ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def get(self, key: str) -> Memory:
-        """The live value of a key."""
+        """The current value of a key; `NotFound` without one."""
         check_query(key=key)
         now = self._context.clock()
         with self._context.operation("get") as reader:
@@ -261,7 +260,7 @@ class Space:
         return sanitized_memory(found, now)
 
     def memory(self, memory_id: str) -> Memory:
-        """One memory by id, whatever its state."""
+        """One memory by id, in any state."""
         check_query(id=memory_id)
         with self._context.operation("get") as reader:
             found = reader.memories.get(memory_id)
@@ -270,7 +269,7 @@ class Space:
         return sanitized_memory(found, self._context.clock())
 
     def history(self, key: str) -> list[Memory]:
-        """Every value a key had and has, oldest first."""
+        """All values of a key, oldest first."""
         check_query(key=key)
         now = self._context.clock()
         with self._context.operation("history") as reader:
@@ -289,8 +288,8 @@ class Space:
         limit: int = 100,
         offset: int = 0,
     ) -> list[Memory]:
-        """Memories as their owner lists them, newest first: of whatever place, and in whatever state unless one is
-        given; only what has expired has to be asked for. Without `episodes`, none of them is among it."""
+        """Memories of every conversation and project, newest first: in any state except expired, or in the given one. With
+        `episodes=False`, episodes are left out."""
         check_query(predicate=predicate, conversation=conversation, project=project)
         check_limit(limit)
         check_counts(offset=offset)
@@ -324,7 +323,7 @@ class Space:
     def conversations(
         self, *, project: str | None = None, limit: int = 100, offset: int = 0
     ) -> list[Conversation]:
-        """Conversations, the one that went on last first; with a project, what was said of it in each."""
+        """Conversations, the most recent first; with a project, only those of it."""
         check_query(project=project)
         check_limit(limit)
         check_counts(offset=offset)
@@ -332,7 +331,7 @@ class Space:
             return reader.turns.conversations(project=project, limit=limit, offset=offset)
 
     def evidence(self, memory_id: str) -> list[Memory]:
-        """Where a memory was said: the memory itself, then what each further place alone would have made of it."""
+        """The memory, then one for each further place in the ledger that states the same."""
         check_query(id=memory_id)
         now = self._context.clock()
         with self._context.operation("evidence") as reader:
@@ -359,10 +358,10 @@ class Space:
         limit: int = LIMIT_DEFAULT,
         typing: bool = False,
     ) -> list[Hit]:
-        """Memories, facts and turns by free text. Without a query: the newest first.
+        """Search memories, facts and turns by free text, best match first; without a query, newest first.
 
-        `conversation` and `project` narrow, and say where the question comes from: what was said for one of them alone
-        is found nowhere else. With `typing`, the last word may be only the beginning of one.
+        `conversation` and `project` filter the results, and include what is scoped to them. With `typing`, the last word of
+        the query may be a prefix.
         """
         if not isinstance(query, str):
             raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
@@ -438,7 +437,7 @@ class Space:
             )
 
     def brief(self, *, conversation: str | None = None, project: str | None = None) -> Brief:
-        """What to tell the agent at session start; with what was said for this conversation or project alone."""
+        """The memory that an agent needs at session start, including what is scoped to this conversation or project."""
         check_query(conversation=conversation, project=project)
         audience = Audience(conversation=conversation, project=project)
         with self._context.operation("brief") as reader:
@@ -452,11 +451,11 @@ class Space:
         recall: str = "",
         rating: int | None = None,
     ) -> int:
-        """Say which memories of a recall were of use, and which were told in vain; returns how many it counts for.
+        """Record which memories of a recall were used and which were not; returns how many memories it applies to.
 
-        Those of use gain importance, the others fade, a little each time and the more the better the recall is rated,
-        from 1 to 5. Ids that are unknown, forgotten, or of something else than a memory count for nothing; one that is
-        in both lists was of use. `recall` is the recall's own name, where it has one.
+        Used memories gain importance, the others lose some, a little each time; a higher `rating`, from 1 to 5, gives more
+        weight. Ids that are unknown, forgotten or not of a memory are ignored; an id in both lists counts as used. `recall`
+        is the id of the recall, if it has one.
         """
         now = self._context.clock()
         chosen = check_ids(selected, field="selected")
@@ -512,9 +511,9 @@ class Space:
         reason: str = "",
         dry_run: bool = False,
     ) -> Receipt:
-        """Forget for good: not recalled, not searchable, not on disk, not back after a replay.
+        """Forget permanently: not recalled, not searchable, not on disk, and not restored by a replay.
 
-        Conditions narrow each other. At least one is needed; `everything=True` empties the space.
+        An entry must match all conditions. At least one is needed; `everything=True` empties the space.
         """
         check_query(reason=reason)
         if reason == RETENTION:
@@ -545,7 +544,7 @@ class Space:
         )
 
     def delete(self, memory_id: str) -> Receipt:
-        """Forget one memory, and with it every entry it came from."""
+        """Forget one memory and every entry it was derived from."""
         memory_id = check_text(memory_id, field="id")
 
         def work(writer: Writer) -> Receipt:
@@ -554,7 +553,7 @@ class Space:
                 raise NotFound("memory", memory_id)
             if memory.kind is Kind.EPISODE:
                 raise InvalidRequest(
-                    "an episode is told anew from what was said; forget its conversation or entries instead",
+                    "an episode is derived from its conversation; forget the conversation or its entries instead",
                     field="id",
                 )
             said = [memory.entry_id, *(place.own.entry_id for place in writer.claims.evidence((memory_id,)))]
@@ -568,7 +567,7 @@ class Space:
     def purge(self, days: int | None = None) -> int:
         """Drop memories that were superseded over `days` ago (90 by default); returns how many.
 
-        The ledger keeps the entries: a purge is about what is derived.
+        The ledger keeps their entries; only derived rows are dropped.
         """
         now = self._context.clock()
         days = self._context.settings.purge_superseded_days if days is None else days
@@ -598,7 +597,7 @@ class Space:
         )
 
     def _read_before_replacing(self, memory_id: str) -> None:
-        """What was said before a derived memory is replaced is weighed against it first, as it is in a replay."""
+        """Derive the turns before a derived memory is replaced, so that a replay comes to the same result."""
         with self._context.store() as store:
             with store.read() as reader:
                 memory = reader.memories.get(memory_id)
