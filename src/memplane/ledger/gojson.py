@@ -83,6 +83,11 @@ def compact(raw: bytes) -> bytes:
     Key order, duplicate keys, number spelling and escapes are kept. Raises `NotJson`.
     """
     decode(raw, _RAW)
+    return compact_valid(raw)
+
+
+def compact_valid(raw: bytes) -> bytes:
+    """`compact` for a text that was decoded before."""
     return _escape_html(b"".join(_SIGNIFICANT.findall(raw)))
 
 

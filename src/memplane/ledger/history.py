@@ -98,8 +98,11 @@ def entry_id(line: bytes) -> str:
     return hash_line(line[: span[0]] + line[span[1] :])
 
 
-def parse_line(raw: bytes, *, trust_ids: bool = False, line_bytes_max: int = LINE_BYTES_MAX) -> HistoryLine:
-    """Check one line and keep it verbatim; raise only `BadLine`.
+def parse_line(
+    raw: bytes, *, trust_ids: bool = False, line_bytes_max: int = LINE_BYTES_MAX, head: bytes | None = None
+) -> HistoryLine:
+    """Check one line and keep it verbatim; raise only `BadLine`. `head` is an object with the line's own
+    `version`, `id` and `ts`, from a caller that has decoded the line already.
 
     `trust_ids` is for entries that were redacted or re-encoded on their way: live retain, `claw history export`.
     Their id belongs to the original line, not to this text.
@@ -109,7 +112,7 @@ def parse_line(raw: bytes, *, trust_ids: bool = False, line_bytes_max: int = LIN
         raise BadLine(f"longer than {line_bytes_max} bytes")
     if _NEWLINE in line:
         raise BadLine("more than one line")
-    envelope = _decode_envelope(line)
+    envelope = _decode_envelope(line if head is None else head)
     if envelope.version != VERSION:
         raise BadLine(f"version is {envelope.version or 'missing'}, not {VERSION}")
     at = instant_of(envelope.ts)

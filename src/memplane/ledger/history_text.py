@@ -441,13 +441,10 @@ def received_line(entry: bytes, *, now: Instant, line_bytes_max: int) -> History
 
     Only the id is required: simple senders omit the version and the time, which are then filled in.
     """
-    try:
-        line = gojson.compact(b"{}" if entry.strip() == b"null" else entry)
-        members = gojson.decode(line, _MEMBERS)
-    except gojson.NotJson as exc:
-        raise BadLine(f"entry: {exc}", malformed=True) from exc
-    except msgspec.ValidationError as exc:
-        raise BadLine("entry is not a JSON object") from exc
+    if entry.strip() == b"null":
+        entry = b"{}"
+    members = _members_of(entry)
+    line = gojson.compact_valid(entry)
     id_ = _id_of(members)
     added = {"version": b"1", "ts": gojson.encode(format_timestamp(now)), "id": gojson.encode(id_)}
     if bytes(members.get("id", b"")) == added["id"]:
@@ -457,7 +454,22 @@ def received_line(entry: bytes, *, now: Instant, line_bytes_max: int) -> History
             del added[name]
     if added:
         line = _rewritten(members, added)
-    return parse_line(line, trust_ids=True, line_bytes_max=line_bytes_max)
+    version, id_json, ts = (added.get(name) or bytes(members[name]) for name in ("version", "id", "ts"))
+    head = b'{"version":%b,"id":%b,"ts":%b}' % (version, id_json, ts)
+    return parse_line(line, trust_ids=True, line_bytes_max=line_bytes_max, head=head)
+
+
+def _members_of(entry: bytes) -> dict[str, msgspec.Raw]:
+    try:
+        return gojson.decode(entry, _MEMBERS)
+    except gojson.NotJson as exc:
+        raise BadLine(f"entry: {exc}", malformed=True) from exc
+    except msgspec.ValidationError as exc:
+        try:
+            gojson.compact(entry)  # what follows the first wrong type may not be JSON at all
+        except gojson.NotJson as broken:
+            raise BadLine(f"entry: {broken}", malformed=True) from broken
+        raise BadLine("entry is not a JSON object") from exc
 
 
 def _id_of(members: dict[str, msgspec.Raw]) -> str:

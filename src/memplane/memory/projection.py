@@ -8,7 +8,7 @@ import msgspec
 from memplane.clock import Instant, to_datetime
 from memplane.documents.preparation import prepare_document
 from memplane.errors import MemplaneError
-from memplane.ledger.history import parse_line
+from memplane.ledger.history import HistoryLine, parse_line
 from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.ids import is_variant, original_id, variant_id
 from memplane.ledger.payloads import (
@@ -57,9 +57,13 @@ DISTILLED = "distilled"
 """The note with the last summarised upload: up to there a replay calls no LLM."""
 
 
-def record(writer: Writer, draft: NewEntry, now: Instant, *, ready: PreparedDocument | None = None) -> Entry:
+Prepared = PreparedDocument | HistoryLine
+"""A body that its writer has parsed already."""
+
+
+def record(writer: Writer, draft: NewEntry, now: Instant, *, ready: Prepared | None = None) -> Entry:
     """Append one entry and make it visible to the next read, even while a bulk import has pending turns: `catch_up`
-    skips it later. `ready` is the parsed document, if known."""
+    skips it later. `ready` is its parsed body, if known."""
     (entry,) = writer.ledger.append([draft], recorded=now)
     apply(writer, entry, ready=ready)
     if writer.state.cursor() == entry.seq - 1:
@@ -122,9 +126,7 @@ def _apply_if_readable(writer: Writer, entry: Entry, *, together: bool = False) 
         writer.state.set_note(UNREADABLE, str(int(writer.state.note(UNREADABLE) or 0) + 1))
 
 
-def apply(
-    writer: Writer, entry: Entry, *, ready: PreparedDocument | None = None, together: bool = False
-) -> None:
+def apply(writer: Writer, entry: Entry, *, ready: Prepared | None = None, together: bool = False) -> None:
     """Apply one entry. With `together`, it arrived with turns that are not yet processed."""
     if entry.ref is not None:
         # Applies even if the body is erased: what a forgotten memory superseded stays superseded.
@@ -203,12 +205,12 @@ def _repeats(writer: Writer, entry: Entry) -> bool:
     return first is not None and first.body == entry.body
 
 
-def _apply_body(writer: Writer, entry: Entry, ready: PreparedDocument | None) -> None:
+def _apply_body(writer: Writer, entry: Entry, ready: Prepared | None) -> None:
     if _repeats(writer, entry):
         writer.ledger.hide(entry.seq)
         return
     if entry.op is Op.HISTORY:
-        _project_turns(writer, entry, _history_turns(entry))
+        _project_turns(writer, entry, _history_turns(entry, ready))
         return
     match decode(entry):
         case TurnPayload() as said:
@@ -222,7 +224,7 @@ def _apply_body(writer: Writer, entry: Entry, ready: PreparedDocument | None) ->
         case PurgePayload(before=before):
             writer.memories.purge_superseded(before=before)
         case DocumentPayload() as uploaded:
-            _shelve(writer, entry, uploaded, ready)
+            _shelve(writer, entry, uploaded, ready if isinstance(ready, PreparedDocument) else None)
         case CollectPayload() as collected:
             _collect(writer, entry, collected)
         case (
@@ -361,9 +363,10 @@ def _turns(entry: Entry, said: TurnPayload) -> list[Turn]:
     ]
 
 
-def _history_turns(entry: Entry) -> list[Turn]:
+def _history_turns(entry: Entry, ready: Prepared | None) -> list[Turn]:
     assert entry.body is not None
-    at = to_datetime(parse_line(entry.body, trust_ids=True).at)
+    line = ready if isinstance(ready, HistoryLine) else parse_line(entry.body, trust_ids=True)
+    at = to_datetime(line.at)
     spoken = [
         (turn.role, text, flags_of(strip_injected(turn.text)))
         for turn in extract_turns(entry.body)

@@ -207,9 +207,7 @@ def _check_can_be_pinned(memory: Memory, memory_id: str) -> None:
     if memory.state in (State.SUPERSEDED, State.EXPIRED):
         reason = f"it is {memory.state}; pin what holds now"
     elif memory.kind is Kind.EPISODE:
-        reason = (
-            "an episode is derived again whenever its conversation changes; pin a memory that was derived from it"
-        )
+        reason = "an episode is derived again whenever its conversation changes; pin a memory that was derived from it"
     elif memory.category in RESERVED_CATEGORIES:
         reason = "it is reserved for the engine and never recalled"
     elif memory.quarantined:

@@ -11,6 +11,7 @@ from memplane.clock import DAY, Instant, Moment, parse_instant, to_datetime
 from memplane.compaction.review import Compaction
 from memplane.errors import InvalidRequest, LimitReached, NotFound, StorageError
 from memplane.extract.feedback import can_be_rated
+from memplane.ledger.history import LINE_BYTES_MAX
 from memplane.ledger.history_text import received_line, scrub_line
 from memplane.ledger.ids import DERIVED_PREFIXES, current_id, is_variant, keyed_id, new_id, new_memory_id
 from memplane.ledger.payloads import FeedbackPayload, PurgePayload, StorePayload, TurnPayload
@@ -177,11 +178,12 @@ class Space:
         assert given is not None
         body = scrub_line(line.line)[0] if self._context.settings.redact_ledger else line.line
         draft = NewEntry(given, Op.HISTORY, body, self._context.caller)
+        ready = line if body is line.line and len(body) <= LINE_BYTES_MAX else None
 
         def work(writer: Writer) -> Retained:
             if before := _seen_before(writer, given):
                 return before
-            kept = projection.record(writer, draft, now)
+            kept = projection.record(writer, draft, now, ready=ready)
             if pins is not None and pins.texts and pins.erasures == writer.state.erasures():
                 for name, text in pins.texts.items():
                     writer.state.pin(name, text, at=line.at)
@@ -553,7 +555,7 @@ class Space:
                 raise NotFound("memory", memory_id)
             if memory.kind is Kind.EPISODE:
                 raise InvalidRequest(
-                    "an episode is derived from its conversation; forget the conversation or its entries instead",
+                    "an episode is derived from its conversation; forget its conversation or entries instead",
                     field="id",
                 )
             said = [memory.entry_id, *(place.own.entry_id for place in writer.claims.evidence((memory_id,)))]
