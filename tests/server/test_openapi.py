@@ -8,6 +8,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
+from jsonschema import Draft202012Validator
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -69,6 +70,31 @@ def test_the_description_is_valid(server):
     assert description["openapi"].startswith("3.1")
     assert len(names) == len(set(names))
     assert all({"400", "413", "500"} <= set(operation["responses"]) for operation in operations)
+
+
+def test_every_operation_shows_what_it_takes_and_answers(server):
+    """
+    A summary, and an example of the body and of the answer that fits its schema; names of types are no names of modules.
+    """
+    description = description_of(server)
+    components = description["components"]
+    contents = {
+        f"{method} {path}": content
+        for path, operations in description["paths"].items()
+        for method, operation in operations.items()
+        for part in (operation.get("requestBody", {}), operation["responses"].get("200", {}))
+        for media, content in part.get("content", {}).items()
+        if media == "application/json" and "$ref" in content["schema"]
+    }
+    summaries = [one["summary"] for path in description["paths"].values() for one in path.values()]
+
+    assert len(contents) > 40
+    assert [name for name, content in contents.items() if "example" not in content] == []
+    for name, content in contents.items():
+        schema = {**content["schema"], "components": components}
+        assert list(Draft202012Validator(schema).iter_errors(content["example"])) == [], name
+    assert all(summaries)
+    assert [name for name in components["schemas"] if "memplane" in name.lower()] == []
 
 
 @pytest.mark.parametrize("mode", schemathesis.GenerationMode)

@@ -35,7 +35,6 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     required: bool = False
     default: Any = None
     description: str = ""
-    example: Any = None
 
 
 class Call(HTTPConnection):
@@ -145,15 +144,6 @@ async def _produced(
 Handler = Callable[[Call], Response]
 
 
-class Examples(msgspec.Struct, frozen=True, kw_only=True):
-    """What the OpenAPI description shows for an operation."""
-
-    body: Any = None
-    answer: Any = None
-    path: Mapping[str, str] = {}
-    """By parameter."""
-
-
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One operation. The server checks the credential, reads and decodes the body, and runs `handle` in a thread."""
 
@@ -192,7 +182,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is part of the OpenAPI description."""
     refuse: Callable[[Exception], HttpError | None] | None = None
     """Replaces the status, code or message of an error; None keeps them."""
-    examples: Examples = Examples()
+    example: Any = None
+    """Of the body, for the description."""
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
+from memplane.server import examples
 from memplane.server.endpoint import Adapter, Endpoint, Query
 from memplane.server.errors import ErrorFormat
+from memplane.server.responses import JSON
 
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"\{(\w+)(:path)?\}")
@@ -32,8 +34,8 @@ def describe(adapters: Iterable[Adapter], version: str) -> Json:
     paths: dict[str, Json] = {}
     for adapter, endpoint in endpoints:
         path = paths.setdefault(_plain_path(endpoint.path), {})
-        for method in endpoint.methods:
-            path[method.lower()] = _operation(adapter, endpoint, method, schemas)
+        method = endpoint.methods[0]  # an endpoint of any method is described once
+        path[method.lower()] = _operation(adapter, endpoint, method, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -96,13 +98,13 @@ def _operation(adapter: Adapter, endpoint: Endpoint, method: str, schemas: _Sche
         "summary": endpoint.summary,
         "security": [] if endpoint.right is None else [{"bearer": []}, {"api_key": []}],
         "parameters": [
-            *(_path_parameter(name, endpoint) for name, _ in _PARAMETER.findall(endpoint.path)),
+            *(_path_parameter(name) for name, _ in _PARAMETER.findall(endpoint.path)),
             *(_query_parameter(query, schemas) for query in endpoint.query),
         ],
         "responses": _errors(adapter.errors, endpoint, schemas) | _answers(endpoint, schemas),
     }
     if endpoint.body is not None and method not in {"GET", "HEAD"}:
-        content = _with_example({"schema": schemas.of(body_of(endpoint))}, endpoint.examples.body)
+        content = _with_example({"schema": schemas.of(body_of(endpoint))}, endpoint.example)
         operation["requestBody"] = {
             "required": endpoint.body_required,
             "content": dict.fromkeys(endpoint.media or ("application/json",), content),
@@ -110,9 +112,9 @@ def _operation(adapter: Adapter, endpoint: Endpoint, method: str, schemas: _Sche
     return operation
 
 
-def _path_parameter(name: str, endpoint: Endpoint) -> Json:
+def _path_parameter(name: str) -> Json:
     parameter = {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-    return _with_example(parameter, endpoint.examples.path.get(name))
+    return _with_example(parameter, examples.named(name))
 
 
 def _query_parameter(query: Query, schemas: _Schemas) -> Json:
@@ -123,7 +125,7 @@ def _query_parameter(query: Query, schemas: _Schemas) -> Json:
         "description": query.description,
         "schema": schemas.of(query.type),
     }
-    return _with_example(parameter, query.example)
+    return _with_example(parameter, examples.named(query.name) if query.required else None)
 
 
 def _answers(endpoint: Endpoint, schemas: _Schemas) -> Json:
@@ -132,8 +134,9 @@ def _answers(endpoint: Endpoint, schemas: _Schemas) -> Json:
         answer: Json = {"description": HTTPStatus(status).phrase}
         answers[str(status)] = answer
         if status != HTTPStatus.NO_CONTENT:
-            example = endpoint.examples.answer if status == endpoint.answer_status else None
             media = endpoint.answer_media.partition(";")[0].strip()
+            described = type_ not in {None, bytes, str} and media == JSON
+            example = examples.example_of(type_) if described else None
             answer["content"] = {media: _with_example({"schema": schemas.of(type_)}, example)}
     return answers
 

@@ -58,21 +58,30 @@ def adapter(plane: Engine, settings: Settings, others: Sequence[Adapter], metric
     system = System(plane, others, metrics)
     made = Adapter(
         name=ADAPTER,
+        title="Server",
         routes=(
-            _open("/", "What is where; a browser is led to the console", system.root, RootLinks),
-            _open("/healthz", "Is the process up?", system.health, HealthResponse),
-            _open("/readyz", "Can it read and write?", system.ready, Readiness, more={503: Readiness}),
+            _open(
+                "/", "List the entry points; browsers are redirected to the console", system.root, RootLinks
+            ),
+            _open("/healthz", "Liveness: the process answers", system.health, HealthResponse),
+            _open(
+                "/readyz",
+                "Readiness: the engine can read and write",
+                system.ready,
+                Readiness,
+                more={503: Readiness},
+            ),
             Endpoint(
                 method="GET",
                 path="/metrics",
                 adapter=ADAPTER,
-                summary="Counts and durations for Prometheus",
+                summary="Metrics for Prometheus",
                 handle=system.figures,
                 right=None if settings.metrics_open else Right.READ,
                 answer=str,
                 answer_media=MEDIA,
             ),
-            _open("/openapi.json", "This description", system.openapi, dict[str, Any]),
+            _open("/openapi.json", "OpenAPI description", system.openapi, dict[str, Any]),
             _open(docs.PATH, "Interactive documentation of the API", docs.page, str, HTML),
             msgspec.structs.replace(
                 _open(docs.FILES, "A file of the interactive documentation", docs.file, bytes),

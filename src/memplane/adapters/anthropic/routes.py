@@ -28,16 +28,19 @@ def adapter() -> Adapter:
                 method="POST",
                 path=PATH,
                 adapter=ADAPTER,
-                summary="Carry out a command of Anthropic's memory tool (memory_20250818).",
+                summary="Run a command of Anthropic's memory tool (memory_20250818)",
+                example={
+                    "command": "create",
+                    "path": "/memories/notes.md",
+                    "file_text": "Prefers TypeScript\n",
+                },
                 handle=_handle,
                 right=Right.READ,
                 body=Command,
                 answer=ToolResult,
                 query=(
-                    Query(name="space", description="Whose memory; else that of the credential."),
-                    Query(
-                        name="session", default="", description="Counts deletes against a session's limit."
-                    ),
+                    Query(name="space", description="The space; by default that of the credential."),
+                    Query(name="session", default="", description="The session whose limit counts deletes."),
                 ),
             ),
         ),

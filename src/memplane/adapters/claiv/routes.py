@@ -23,7 +23,7 @@ _ESCAPED = 3
 _BODY_BYTES = 64 * 1024
 """Everything beside the document."""
 
-_COLLECTION = Query(name="collection_id", type=Name, description="Only those in it.")
+_COLLECTION = Query(name="collection_id", type=Name, description="Only documents in this collection.")
 _DOCUMENT_PATH = "/v6/documents/{document_id:path}"
 _COLLECTION_PATH = "/v6/collections/{collection_id:path}"
 _MEMBER_PATH = f"{_COLLECTION_PATH}/documents/{{document_id:path}}"
@@ -49,10 +49,10 @@ def adapter(plane: Engine, settings: Settings) -> Adapter:
 
 def _memory(recaller: ClaivRecallHandler) -> list[Endpoint]:
     return [
-        _writes("/v6/ingest", "Remember an event", events.ingest, bodies.IngestBody, shapes.IngestResponse),
+        _writes("/v6/ingest", "Ingest an event", events.ingest, bodies.IngestBody, shapes.IngestResponse),
         _writes(
             "/v6/recall",
-            "What to tell a model about a user before it answers",
+            "Recall what is known about a user, for a model's next answer",
             recaller.handle,
             bodies.RecallBody,
             shapes.RecallResponse,
@@ -60,14 +60,14 @@ def _memory(recaller: ClaivRecallHandler) -> list[Endpoint]:
         ),
         _writes(
             "/v6/recall/{recall_id}/feedback",
-            "Say which of the facts a recall told were of use",
+            "Report which recalled facts were useful",
             events.feedback,
             bodies.FeedbackBody,
             shapes.FeedbackResponse,
         ),
         _writes(
             "/v6/forget",
-            "Forget for good; with nothing but a user, all of theirs",
+            "Forget permanently; with only a user ID, everything of the user",
             events.forget,
             bodies.ForgetBody,
             shapes.ForgetResponse,
@@ -79,7 +79,7 @@ def _documents(documents: Documents, settings: Settings) -> list[Endpoint]:
     return [
         _writes(
             "/v6/documents",
-            "Keep a document; under the same id again it replaces the one before",
+            "Upload a document; the same ID replaces the earlier version",
             documents.upload,
             bodies.UploadBody,
             shapes.UploadResponse,
@@ -87,28 +87,28 @@ def _documents(documents: Documents, settings: Settings) -> list[Endpoint]:
         ),
         _reads(
             "/v6/documents",
-            "Documents of a user, the newest first",
+            "List documents of a user, newest first",
             documents.list,
             shapes.DocumentList,
             (USER, PROJECT, _COLLECTION, *paging(20)),
         ),
         _reads(
             f"{_DOCUMENT_PATH}/status",
-            "How far a document is",
+            "Get the processing status of a document",
             documents.status,
             shapes.DocumentStatusAnswer,
             (MAYBE_USER,),
         ),
         _reads(
             _DOCUMENT_PATH,
-            "One document, with its sections",
+            "Get a document with its sections",
             documents.read,
             shapes.DocumentRead,
-            (MAYBE_USER, Query(name="content", type=bool, default=False, description="With its text.")),
+            (MAYBE_USER, Query(name="content", type=bool, default=False, description="Include the text.")),
         ),
         _deletes(
             _DOCUMENT_PATH,
-            "Forget a document, with its spans, distillations and memberships",
+            "Forget a document with its passages, summaries and collection memberships",
             documents.delete,
             shapes.DocumentDeleted,
         ),
@@ -119,41 +119,41 @@ def _collections(collections: Collections) -> list[Endpoint]:
     return [
         _writes(
             "/v6/collections",
-            "Make a collection",
+            "Create a collection",
             collections.create,
             bodies.CollectionBody,
             shapes.CollectionCreated,
         ),
         _reads(
             "/v6/collections",
-            "Collections of a user, the newest first",
+            "List collections of a user, newest first",
             collections.list,
             shapes.CollectionList,
             (USER, PROJECT, *paging(100)),
         ),
         _deletes(
             _MEMBER_PATH,
-            "Take a document out of a collection; it stays a document",
+            "Remove a document from a collection; the document stays",
             collections.remove,
             shapes.MemberRemoved,
         ),
         _writes(
             f"{_COLLECTION_PATH}/documents",
-            "Put a document into a collection",
+            "Add a document to a collection",
             collections.add,
             bodies.MemberBody,
             shapes.MemberAdded,
         ),
         _reads(
             _COLLECTION_PATH,
-            "One collection, with its documents",
+            "Get a collection with its documents",
             collections.read,
             shapes.CollectionRead,
             (USER,),
         ),
         _deletes(
             _COLLECTION_PATH,
-            "Give a collection up; its documents stay",
+            "Delete a collection; its documents stay",
             collections.delete,
             shapes.CollectionDeleted,
         ),
@@ -164,7 +164,7 @@ def _reading() -> list[Endpoint]:
     return [
         _reads(
             "/v6/facts",
-            "Facts of a user, the newest first",
+            "List facts of a user, newest first",
             facts,
             shapes.FactList,
             (
@@ -172,31 +172,31 @@ def _reading() -> list[Endpoint]:
                 Query(
                     name="state",
                     type=Literal["active", "contested", "superseded", "expired"],
-                    description="Only those in it; without it, all but those that have expired.",
+                    description="Only facts in this state; by default all but expired ones.",
                 ),
-                Query(name="predicate", type=Name, description="Only those of it."),
-                Query(name="conversation_id", type=Name, description="Only those said in it."),
+                Query(name="predicate", type=Name, description="Only facts with this predicate."),
+                Query(name="conversation_id", type=Name, description="Only facts from this conversation."),
                 PROJECT,
                 *paging(100),
             ),
         ),
         _reads(
             "/v6/facts/{fact_id}",
-            "One fact: where it was said, and what became of it",
+            "Get a fact with its evidence and history",
             fact,
             shapes.FactRead,
             (USER,),
         ),
         _reads(
             "/v6/conversations",
-            "Conversations of a user, the latest first",
+            "List conversations of a user, latest first",
             conversations,
             shapes.ConversationList,
             (USER, *paging(100)),
         ),
         _reads(
             "/v6/conversations/{conversation_id:path}",
-            "What was said in a conversation, the latest first",
+            "Get the messages of a conversation, latest first",
             conversation,
             shapes.ConversationRead,
             (USER, *paging(100)),
@@ -208,14 +208,14 @@ def _receipts(receipts: Receipts) -> list[Endpoint]:
     return [
         _reads(
             "/v1/deletion-receipts",
-            "Proofs of forgetting, the newest first",
+            "List deletion receipts, newest first",
             receipts.list,
             shapes.ReceiptList,
-            (Query(name="user_id", type=Name, description="Only theirs."), *paging(20)),
+            (Query(name="user_id", type=Name, description="Only receipts of this user."), *paging(20)),
         ),
         _reads(
             "/v1/deletion-receipts/{receipt_id}",
-            "One proof of forgetting",
+            "Get a deletion receipt",
             receipts.one,
             shapes.DeletionReceipt,
             (MAYBE_USER,),
@@ -225,15 +225,15 @@ def _receipts(receipts: Receipts) -> list[Endpoint]:
 
 def _usage(usage: UsageHandler) -> list[Endpoint]:
     return [
-        _reads("/v1/usage/summary", "What was used, day by day", usage.summary, UsageSummary, (RANGE,)),
+        _reads("/v1/usage/summary", "Get usage per day", usage.summary, UsageSummary, (RANGE,)),
         _reads(
             "/v1/usage/breakdown",
-            "What was used, by endpoint",
+            "Get usage per endpoint",
             usage.breakdown,
             UsageBreakdown,
             (RANGE,),
         ),
-        _reads("/v1/usage/limits", "What is left of the quota", usage.limits, UsageLimits, ()),
+        _reads("/v1/usage/limits", "Get the quota and what is left of it", usage.limits, UsageLimits, ()),
     ]
 
 
@@ -255,6 +255,7 @@ def _writes(
         handle=handle,
         right=right,
         body=body,
+        example=bodies.EXAMPLES[body],
         body_bytes_max=bytes_max,
         answer=gives,
         statuses=(409,),

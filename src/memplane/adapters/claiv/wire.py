@@ -22,17 +22,22 @@ Moment = str | float
 Page = Annotated[int, msgspec.Meta(ge=1, le=PAGE_MAX)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
-USER = Query(name="user_id", type=Name, required=True, description="Whose.")
+USER = Query(name="user_id", type=Name, required=True, description="ID of the user.")
 MAYBE_USER = Query(
-    name="user_id", type=Name, description="Whose; needed only where several users have the same id."
+    name="user_id", type=Name, description="ID of the user; needed only where several users have the same ID."
 )
-PROJECT = Query(name="project_id", type=Name, description="Only those of it.")
+PROJECT = Query(name="project_id", type=Name, description="Only those of this project.")
 
 
 def paging(limit: int) -> tuple[Query, Query]:
     return (
-        Query(name="limit", type=Page, default=limit, description=f"At most so many; {limit} by default."),
-        Query(name="offset", type=Offset, default=0, description="So many are passed over."),
+        Query(
+            name="limit",
+            type=Page,
+            default=limit,
+            description=f"Maximum number of results; {limit} by default.",
+        ),
+        Query(name="offset", type=Offset, default=0, description="Number of results to skip."),
     )
 
 
@@ -162,3 +167,32 @@ class MemberBody(_Body, frozen=True, kw_only=True):
     user_id: Name
     document_id: Name
     position: Position | None = None
+
+
+EXAMPLES: dict[type, Any] = {
+    IngestBody: {
+        "user_id": "alice",
+        "conversation_id": "c1",
+        "type": "message",
+        "role": "user",
+        "content": "I moved to Lisbon last week",
+    },
+    RecallBody: {"user_id": "alice", "conversation_id": "c1", "query": "Where do I live?"},
+    FeedbackBody: {"selected_ids": ["m_4b7e19"], "user_rating": 5},
+    ForgetBody: {"user_id": "alice", "conversation_id": "c1"},
+    UploadBody: {
+        "user_id": "alice",
+        "project_id": "home",
+        "document_id": "lease",
+        "document_name": "Lease.md",
+        "content": "# Lease\n\n## Term\n\nThe lease begins in March.\n",
+    },
+    CollectionBody: {
+        "user_id": "alice",
+        "project_id": "home",
+        "name": "Contracts",
+        "collection_id": "contracts",
+    },
+    MemberBody: {"user_id": "alice", "document_id": "lease"},
+}
+"""Bodies for the OpenAPI description."""

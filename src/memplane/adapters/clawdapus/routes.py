@@ -13,6 +13,7 @@ from memplane.adapters.clawdapus.history_pages import history_of, own_history
 from memplane.adapters.clawdapus.recall import PlaneRecallHandler
 from memplane.adapters.clawdapus.snapshot import PATH, QUERY, Snapshot, Snapshots
 from memplane.adapters.clawdapus.wire import (
+    EXAMPLES,
     PlaneForgetBody,
     PlaneForgetRequest,
     PlaneRecallBody,
@@ -45,9 +46,9 @@ _PATHS = (
 )
 _ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _PAGING = (
-    Query(name="after", description="RFC 3339; only what was said later is told"),
-    Query(name="limit", description="How many entries, 100 by default and 1,000 at most"),
-    Query(name="cursor", description="Instead of `after`: in the order of arrival, from where a page ended"),
+    Query(name="after", description="RFC 3339 time; only later entries are returned"),
+    Query(name="limit", description="Number of entries; 100 by default, 1,000 at most"),
+    Query(name="cursor", description="Instead of `after`: continue a page, in order of arrival"),
 )
 
 
@@ -83,7 +84,8 @@ def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
             method="POST",
             path="/recall",
             adapter=ADAPTER,
-            summary="What to tell an agent before its next turn",
+            summary="Recall memories for an agent's next turn",
+            example=EXAMPLES["recall"],
             handle=recaller.handle,
             right=Right.READ,
             body=bytes,
@@ -96,7 +98,8 @@ def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
             method="POST",
             path="/retain",
             adapter=ADAPTER,
-            summary="Keep an entry of an agent's session history; keeping it again changes nothing",
+            summary="Retain an entry of an agent's session history; idempotent by entry ID",
+            example=EXAMPLES["retain"],
             handle=retain,
             right=Right.WRITE,
             body=bytes,
@@ -110,7 +113,8 @@ def _operations(recaller: PlaneRecallHandler) -> list[Endpoint]:
             method="POST",
             path="/forget",
             adapter=ADAPTER,
-            summary="Forget entries for good; later replays do not bring them back",
+            summary="Forget entries permanently; a later replay does not restore them",
+            example=EXAMPLES["forget"],
             handle=forget,
             right=Right.WRITE,
             body=bytes,
@@ -129,7 +133,7 @@ def _history() -> list[Endpoint]:
             method="GET",
             path="/history",
             adapter=ADAPTER,
-            summary="An agent's own session history",
+            summary="Get the calling agent's session history",
             handle=own_history,
             right=Right.READ,
             answer_media=NDJSON,
@@ -141,7 +145,7 @@ def _history() -> list[Endpoint]:
             method="GET",
             path="/history/{agent}",
             adapter=ADAPTER,
-            summary="The session history of an agent",
+            summary="Get the session history of an agent",
             handle=history_of,
             right=Right.READ,
             answer_media=NDJSON,
@@ -157,7 +161,7 @@ def _snapshot(snapshots: Snapshots) -> Endpoint:
         method="GET",
         path=PATH,
         adapter=ADAPTER,
-        summary="What an agent would be told now: for the agent itself and for the owner",
+        summary="Get the memory that an agent would be given now",
         handle=snapshots.handle,
         right=Right.READ,
         answer=Snapshot,
@@ -173,7 +177,7 @@ def _open() -> list[Endpoint]:
             method=_ANY,
             path="/health",
             adapter=ADAPTER,
-            summary="Whether the service is up",
+            summary="Health check",
             handle=lambda _call: Response(media_type=TEXT),
             right=None,
             answer_media=TEXT,
@@ -182,7 +186,7 @@ def _open() -> list[Endpoint]:
             method="GET",
             path="/.claw-describe.json",
             adapter=ADAPTER,
-            summary="What this service offers to a pod",
+            summary="Service descriptor for a pod",
             handle=describe,
             right=None,
             answer=Descriptor,

@@ -23,7 +23,7 @@ from memplane.server.responses import json_response
 from memplane.storage.overview import SpaceSizes
 
 PATH = "/internal/context/{agent}/snapshot"
-QUERY = (Query(name="query", description="A question: then also what would be recalled for it"),)
+QUERY = (Query(name="query", description="Also return what would be recalled for this question"),)
 
 
 class ManifestView(msgspec.Struct, kw_only=True):

@@ -163,3 +163,22 @@ def refuse_foreign(error: Exception) -> HttpError | None:
     if isinstance(error, Unauthenticated) and not isinstance(error, MissingCredential | LockedOut):
         return HttpError(403, error.code, "forbidden")
     return refuse(error)
+
+
+EXAMPLES: dict[str, Any] = {
+    "recall": {"agent_id": "alice", "messages": [{"role": "user", "content": "Where do I live?"}]},
+    "retain": {
+        "agent_id": "alice",
+        "entry": {
+            "id": "turn-1",
+            "ts": "2026-11-15T08:30:00Z",
+            "request_original": {"messages": [{"role": "user", "content": "I moved to Lisbon last week"}]},
+            "response": {
+                "format": "json",
+                "json": {"choices": [{"message": {"role": "assistant", "content": "Noted."}}]},
+            },
+        },
+    },
+    "forget": {"agent_id": "alice", "entry_ids": ["turn-1"], "reason": "requested by the user"},
+}
+"""Bodies for the OpenAPI description."""

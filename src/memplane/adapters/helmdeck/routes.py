@@ -53,9 +53,11 @@ WEBSOCKET = f"{PREFIX}/mcp/ws"
 
 _LIMIT_DEFAULT, _LIMIT_MAX = 100, 10_000
 _Limit = Annotated[int, msgspec.Meta(ge=1, le=_LIMIT_MAX)]
+_STORE_EXAMPLE = {"key": "preferences/theme", "value": "dark", "category": "preferences", "tags": ["ui"]}
+_FORGET_EXAMPLE = {"scope": "key:preferences/theme"}
 _MIN_RECOMMENDED = "v0.2.0"
 _CALLER = Query(
-    name="caller", description="Whose; only administrators are heard, everybody else gets their own."
+    name="caller", description="The caller whose facts are read; ignored unless an administrator calls."
 )
 
 
@@ -114,7 +116,8 @@ class HelmdeckAdapter:
                 method="POST",
                 path=f"{MEMORY}/store",
                 adapter=ADAPTER,
-                summary="Put a fact under a key",
+                summary="Store a fact under a key",
+                example=_STORE_EXAMPLE,
                 handle=self._store,
                 right=Right.WRITE,
                 body=StoreBody,
@@ -128,6 +131,7 @@ class HelmdeckAdapter:
                 path=f"{MEMORY}/forget",
                 adapter=ADAPTER,
                 summary="Forget facts and runs by scope; without a scope, all of them",
+                example=_FORGET_EXAMPLE,
                 handle=self._forget,
                 right=Right.WRITE,
                 body=ForgetArguments,
@@ -142,34 +146,43 @@ class HelmdeckAdapter:
     def _all_reading(self) -> tuple[Endpoint, ...]:
         return (
             self._reading(
-                "defaults", "What earlier runs teach about the next one", self._defaults, DefaultsAnswer
+                "defaults", "Get defaults learned from earlier runs", self._defaults, DefaultsAnswer
             ),
             self._reading(
-                "callers", "Who has facts; only administrators see others", self._callers, Callers, ()
+                "callers",
+                "List the callers that have facts; only administrators see others",
+                self._callers,
+                Callers,
+                (),
             ),
             self._reading(
                 "facts",
-                "List facts, the newest first",
+                "List facts, newest first",
                 self._facts,
                 HelmdeckFactList,
                 (
                     _CALLER,
-                    Query(name="prefix", default="", description="Only keys that begin with it."),
+                    Query(name="prefix", default="", description="Only keys with this prefix."),
                     Query(name="key", description="Only this key, exactly."),
-                    Query(name="category", description="Only facts of it."),
-                    Query(name="limit", type=_Limit, default=_LIMIT_DEFAULT, description="At most so many."),
+                    Query(name="category", description="Only facts of this category."),
+                    Query(
+                        name="limit",
+                        type=_Limit,
+                        default=_LIMIT_DEFAULT,
+                        description="Maximum number of facts.",
+                    ),
                 ),
             ),
             self._reading(
                 "facts/{key:path}",
-                "One fact; its key may hold slashes",
+                "Get a fact; its key may contain slashes",
                 self._fact,
                 HelmdeckFact,
                 missing=True,
             ),
             self._reading(
                 "history/{key:path}",
-                "Every value a key had and has",
+                "List every value of a key, past and present",
                 self._history,
                 FactHistory,
                 missing=True,
@@ -178,13 +191,14 @@ class HelmdeckAdapter:
 
     def _packs(self) -> tuple[Endpoint, ...]:
         return (
-            self._pack(STORE, StoreBody, PackStored),
-            self._pack(FORGET, ForgetArguments, PackForgotten),
+            self._pack(STORE, StoreBody, PackStored, _STORE_EXAMPLE),
+            self._pack(FORGET, ForgetArguments, PackForgotten, _FORGET_EXAMPLE),
             Endpoint(
                 method="POST",
                 path=f"{PREFIX}/packs/{{pack}}",
                 adapter=ADAPTER,
-                summary="Run a pack by another of its names",
+                summary="Run a pack by any of its names",
+                example=_STORE_EXAMPLE,
                 handle=self._run_named,
                 right=Right.READ,
                 body=bytes,
@@ -202,7 +216,8 @@ class HelmdeckAdapter:
                 method="POST",
                 path=f"{PREFIX}/auth/login",
                 adapter=ADAPTER,
-                summary="A token for a name and a password",
+                summary="Log in with a username and password, and get a token",
+                example={"username": "alice", "password": "correct horse battery staple"},
                 handle=self._log_in,
                 right=None,
                 body=Login,
@@ -215,7 +230,7 @@ class HelmdeckAdapter:
                 method="GET",
                 path=f"{PREFIX}/bridge/version",
                 adapter=ADAPTER,
-                summary="The version, for the bridge to compare with its own",
+                summary="Get the platform version, for the bridge",
                 handle=_bridge_version,
                 right=None,
                 answer=BridgeVersion,
@@ -227,9 +242,9 @@ class HelmdeckAdapter:
         corpus = self._streams(qmd.methods_for, f"{QMD}/message")
         return (
             _stream(SSE, "MCP over server-sent events", main.events),
-            _stream(f"{SSE}/message", "A message to an event stream", main.message, method="POST"),
+            _stream(f"{SSE}/message", "Send a message to an event stream", main.message, method="POST"),
             _stream(QMD, "The QMD corpus over server-sent events", corpus.events),
-            _stream(f"{QMD}/message", "A message to a QMD event stream", corpus.message, method="POST"),
+            _stream(f"{QMD}/message", "Send a message to a QMD event stream", corpus.message, method="POST"),
             AsgiRoute(
                 path=WEBSOCKET,
                 adapter=ADAPTER,
@@ -263,7 +278,7 @@ class HelmdeckAdapter:
             refuse=_refuse,
         )
 
-    def _pack(self, name: str, takes: Any, gives: Any) -> Endpoint:
+    def _pack(self, name: str, takes: Any, gives: Any, example: Any) -> Endpoint:
         return Endpoint(
             method="POST",
             path=f"{PREFIX}/packs/{name}",
@@ -272,6 +287,7 @@ class HelmdeckAdapter:
             handle=partial(self._run, name),
             right=Right.WRITE,
             body=takes,
+            example=example,
             read=_read_input,
             body_required=False,
             media=None,
