@@ -21,7 +21,8 @@ class Audit(Noun):
     """Reads of the audit log."""
 
     def count(self) -> int:
-        """How many audit records were ever added; kept apart from them, so that a missing end is noticed."""
+        """How many audit records were ever added. Stored separately, so that missing records at the end are
+        noticed."""
         return int(self._session.note("audited") or 0)
 
     def rows(self, *, after: int = 0, limit: int = 1_000) -> list[AuditRow]:

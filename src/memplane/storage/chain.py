@@ -1,8 +1,8 @@
-"""The digests that make a ledger provable.
+"""The digests that make a ledger verifiable.
 
-`payload_digest = SHA-256(salt, body)` and `digest = SHA-256(previous digest, payload_digest, header)`. The
-salt keeps a short payload from being guessed from its digest once it is erased; salt and body go together,
-the payload's digest stays, so the chain still verifies.
+`payload_digest = SHA-256(salt, body)` and `digest = SHA-256(previous digest, payload_digest, header)`. The salt
+prevents guessing a short payload from its digest after it was erased. Salt and body are erased together and the
+payload's digest stays, so the chain still verifies.
 """
 
 from hashlib import sha256

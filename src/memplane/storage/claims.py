@@ -45,9 +45,9 @@ class Claims(Noun):
         topic: str = "",
         within: str | None = None,
     ) -> list[Memory]:
-        """Live claims about a subject that are told in the same place, `within`: those that have this predicate, and of
-        these those of the topic; those that hold one of the words, as far as they are among the newest that do; and the
-        newest. At most `limit` of each."""
+        """Live claims about a subject with the same scope, `within`: those with this predicate, and among them
+        those about the topic; the newest that contain one of the words; and the newest of all. At most `limit`
+        of each."""
         about = {"subject": subject, "within": within, "limit": limit}
         found = self._session.all("rivals", predicate=predicate, **about)
         if topic and len(found) == limit:
@@ -60,35 +60,36 @@ class Claims(Noun):
         return list({row[0]: rows.memory_from(row) for row in found}.values())
 
     def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        """The open conflicts that one of these memories is part of; all of them where no id is given."""
+        """The open conflicts that one of these memories is part of; every conflict if no id is given."""
         found = self._session.all("conflicts", ids=list(ids)) if ids else self._session.all("all_conflicts")
         return [(left, right) for left, right in found]
 
     def evidence(self, memory_ids: Sequence[str]) -> list[Evidence]:
-        """Further places where these were said, in order."""
+        """Further evidence for these memories, in order."""
         return [
             Evidence(memory, _decode_memory(body))
             for memory, body in self._session.all("evidence", ids=list(memory_ids))
         ]
 
     def replaced_by(self, ids: Sequence[str]) -> list[str]:
-        """The ids of derived memories that one of these replaced."""
+        """The ids of derived memories that one of these superseded."""
         return sorted(id_ for (id_,) in self._session.all("replaced_by", ids=list(ids)))
 
     def displaced_by(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        """(old, new) of memories that were stored on purpose and that one of these replaced."""
+        """(old, new) of explicitly stored memories that one of these superseded."""
         return [(old, new) for old, new in self._session.all("displaced_by", ids=list(ids))]
 
     def purged_by(self, ids: Sequence[str]) -> list[PurgedMemory]:
-        """What was purged after one of these had replaced it."""
+        """Memories that were purged after one of these had superseded them."""
         return [PurgedMemory(*row) for row in self._session.all("purged_by", ids=list(ids))]
 
     def overruled(self, ids: Sequence[str]) -> list[str]:
-        """What was passed over because of one of these."""
+        """The ids of claims that were rejected because of one of these."""
         return [id_ for (id_,) in self._session.all("overruled", ids=list(ids))]
 
     def evidence_at(self, seqs: Sequence[int]) -> list[Memory]:
-        """What these entries alone would have made of what others said before them, by seq and id."""
+        """The memories that these entries alone would have made, where an earlier entry had made them already;
+        by seq and id."""
         return [_decode_memory(body) for (body,) in self._session.all("evidence_at", seqs=list(seqs))]
 
 
@@ -99,26 +100,26 @@ class ClaimsWriter(Claims):
         self._session: WriteSession = session
 
     def add_evidence(self, evidence: Evidence) -> None:
-        """Adding again changes nothing."""
+        """Add evidence. Adding it again changes nothing."""
         own = evidence.own
         self._session.many("add_evidence", [(evidence.memory, own.seq, own.id, _encode(own).decode())])
 
     def add_overruled(self, memory_id: str, by: Sequence[str]) -> None:
-        """It was passed over because of these."""
+        """Note that a claim was rejected because of these."""
         self._session.many("note_overruled", [(memory_id, each) for each in by])
 
     def contest(self, left: str, right: str) -> None:
-        """Mark both contested and remember that they are at odds."""
+        """Mark both as contested and record the conflict."""
         self._session.many("add_conflict", [(min(left, right), max(left, right))])
         self._session.many("set_state", [(left, State.CONTESTED), (right, State.CONTESTED)])
 
     def settle(self, memory_id: str) -> None:
-        """Take it out of every conflict; whoever is in none any more is active again."""
+        """Remove a memory from every conflict. A memory without conflicts is active again."""
         settle(self._session, memory_id)
 
 
 def settle(session: WriteSession, memory_id: str) -> None:
-    """Remove a memory from every conflict; a memory that is in none any more is active again."""
+    """Remove a memory from every conflict. A memory without conflicts is active again."""
     others = session.all("at_odds", id=memory_id)
     if others:
         session.many("drop_conflicts", [(memory_id,)])

@@ -1,9 +1,9 @@
 """Group commit: concurrent writers share one sync.
 
-One caller leads: it takes everything that is queued, runs it in one transaction and commits once; then it wakes
-the others and hands the lead to whoever queued meanwhile. A single writer pays nothing for it: it leads itself,
-in its own thread. When the last commits were shared, a leader lingers for a moment, less than a sync takes, so
-that the callers it just woke can join it.
+One caller leads: it takes every queued work, runs them in one transaction and commits once. Then it wakes the
+other callers, and the next one in the queue leads. A single writer leads itself, in its own thread, and pays
+nothing. If the last commits were shared, a leader waits for a moment, less than a sync takes, so that the
+callers it just woke can join.
 """
 
 import threading
@@ -32,7 +32,7 @@ class Works(Protocol):
 
 
 W = TypeVar("W")
-"""What a work is called with."""
+"""The argument of a work."""
 
 
 class _Ticket:
@@ -57,8 +57,8 @@ class GroupCommit(Generic[W]):
         transaction: Callable[[], AbstractContextManager[tuple[Works, W]]],
         fatal: tuple[type[Exception], ...],
     ) -> None:
-        """A transaction is committed where its block ends well. What is `fatal` is the engine's trouble, not that of the
-        work it struck: the whole batch fails."""
+        """Leaving the block of a transaction commits it. A `fatal` error comes from the database and not from
+        the work that met it: the whole batch fails."""
         self._transaction = transaction
         self._fatal = fatal
         self._queue: list[_Ticket] = []
@@ -98,7 +98,7 @@ class GroupCommit(Generic[W]):
             self._leading = True
 
     def _leave(self, ticket: _Ticket) -> None:
-        """Whoever is interrupted before the work began does not take the lead away."""
+        """An interrupted caller whose work has not begun leaves the queue, and passes the lead on."""
         with self._queue_lock:
             if ticket in self._queue:
                 self._queue.remove(ticket)
@@ -120,7 +120,7 @@ class GroupCommit(Generic[W]):
         except Exception as exc:  # noqa: BLE001 - it belongs to every caller of the batch, who each raise it
             error = exc
         finally:
-            # An interrupt may strike anywhere, here too; settling again does what is left of it.
+            # An interrupt may come at any point, here too; settling again does the rest.
             try:
                 self._settle(batch, error)
             except BaseException:
@@ -141,7 +141,7 @@ class GroupCommit(Generic[W]):
                     self._lingering = False
 
     def _attempt(self, ticket: _Ticket, works: Works, writer: W) -> None:
-        """Run one work so that its failure undoes itself alone."""
+        """Run one work so that a failure undoes that work alone."""
         works.begin_work()
         try:
             ticket.value = ticket.work(writer)
@@ -153,7 +153,7 @@ class GroupCommit(Generic[W]):
             works.undo_work()
 
     def _settle(self, batch: list[_Ticket], error: BaseException | None) -> None:
-        """Tell everyone how it went, and wake the next leader if there is one. Doing it twice does no harm."""
+        """Give each caller its outcome, and wake the next leader if there is one. Doing it twice does no harm."""
         for ticket in batch:
             if not ticket.done:
                 ticket.error = error or ticket.error
@@ -166,7 +166,8 @@ class GroupCommit(Generic[W]):
             _wake(ticket)
 
     def _pass_lead(self) -> None:
-        """To whoever waits longest. Called with the queue's lock, so that it is never passed to someone who left."""
+        """Pass the lead to the first in the queue. Called with the queue's lock, so that it is never passed to
+        a caller who left."""
         self._leading = bool(self._queue)
         for ticket in self._queue[:1]:
             ticket.leads = True
@@ -175,5 +176,5 @@ class GroupCommit(Generic[W]):
 
 def _wake(ticket: _Ticket) -> None:
     if ticket.wake is not None:
-        with suppress(RuntimeError):  # it was woken before
+        with suppress(RuntimeError):  # it is awake already
             ticket.wake.release()

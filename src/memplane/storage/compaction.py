@@ -82,12 +82,12 @@ class Compaction(Noun):
     """Reads of what compaction kept and decided."""
 
     def raw_between(self, since: Instant, until: Instant) -> list[RawEntryPosition]:
-        """Turns and histories that show a turn said in this time, by when and seq."""
+        """Entries with a turn in this time range, by time and seq."""
         return [RawEntryPosition(*row) for row in self._session.all("raw_between", since=since, until=until)]
 
     def raw_days(self, before: Instant) -> list[Instant]:
+        """The start of every day (UTC) before then that has such a turn, in order."""
         # From day to day rather than over all turns: there are few days and may be many turns.
-        """The first moment of every day (UTC) on which such a turn was said before then, in order."""
         days: list[Instant] = []
         (first,) = self._session.one("first_raw", since=NEVER)
         while first is not None and first < before:
@@ -96,31 +96,31 @@ class Compaction(Noun):
         return days
 
     def judgements(self, entry_ids: Sequence[str]) -> list[JudgementRow]:
-        """What was decided about these entries, by entry and item."""
+        """The decisions of compaction about these entries, by entry and item."""
         return [_judged_item(row) for row in self._session.all("judged", ids=list(entry_ids))]
 
     def judgements_on(self, day: str | None, *, limit: int, offset: int) -> list[JudgementRow]:
-        """What was decided about a day, or about all; the newest day first, then by entry and item."""
+        """The decisions of compaction about a day, or about all days; newest day first, then by entry and item."""
         return [
             _judged_item(row) for row in self._session.all("judged_on", day=day, limit=limit, offset=offset)
         ]
 
     def lines(self, layer: Layer, day: str | None = None) -> list[CompactionLine]:
-        # From a day to a day, so that the index leads there.
-        """Everything that is kept there, or what is of one day, by day, then when it was said, then id."""
+        """The lines of a layer, or those of one day of it, by day, time and id."""
+        # A range of days, so that the index serves.
         first, last = (day, day) if day is not None else ("", "~")
         return [_line(row) for row in self._session.all("lines", layer=layer, first=first, last=last)]
 
     def lines_at(self, ids: Sequence[str]) -> list[CompactionLine]:
-        """Those of these that are there, whatever their layer, by seq."""
+        """The lines with these ids that exist, in any layer, by seq."""
         return [_line(row) for row in self._session.all("lines_at", ids=list(ids))]
 
     def lines_from(self, entry_ids: Sequence[str]) -> list[CompactionLine]:
-        """What was read from one of these entries at least, by seq."""
+        """The lines that have one of these entries as a source, by seq."""
         return [_line(row) for row in self._session.all("lines_from", ids=list(entry_ids))]
 
     def decisions(self) -> dict[str, LearningDecision]:
-        """By learning, what was decided about it, also where it was forgotten since."""
+        """The review of each learning, by its id; also of learnings that were forgotten since."""
         return {
             learning: LearningDecision(
                 learning=learning, confirmed=bool(confirmed), by=by, at=to_datetime(at), memory=memory
@@ -129,7 +129,7 @@ class Compaction(Noun):
         }
 
     def forgotten_by_request(self, entry_ids: Sequence[str]) -> set[str]:
-        """Of these ids, those with a tombstone that retention did not set."""
+        """Those of these ids with a tombstone that the retention policy did not set."""
         found = self._session.all("forgotten_by_someone", ids=list(entry_ids), retention=RETENTION)
         return {id_ for (id_,) in found}
 
@@ -141,7 +141,7 @@ class CompactionWriter(Compaction):
         self._session: WriteSession = session
 
     def add_line(self, line: CompactionLine) -> None:
-        """A line goes when its entry is erased. Adding it again changes nothing."""
+        """Add a line. It is removed when its entry is erased. Adding it again changes nothing."""
         row = (
             line.seq,
             line.id,
@@ -161,13 +161,13 @@ class CompactionWriter(Compaction):
         self._session.many("add_line_source", [(source, line.seq) for source in dict.fromkeys(line.sources)])
 
     def add_judgements(self, judged: Sequence[JudgementRow]) -> None:
-        """What was decided first about an item stays."""
+        """Add decisions of compaction. The first decision about an item stays."""
         self._session.many(
             "add_judged", [(it.day, it.entry, it.item, it.outcome, it.into, it.reason) for it in judged]
         )
 
     def add_decision(self, decision: LearningDecision) -> None:
-        """A confirmation wins over a rejection; otherwise what was decided first stays."""
+        """Add the review of a learning. A confirmation wins over a rejection; otherwise the first review stays."""
         at = to_instant(decision.at)
         self._session.many(
             "add_verdict", [(decision.learning, int(decision.confirmed), decision.by, at, decision.memory)]

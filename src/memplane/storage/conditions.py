@@ -37,7 +37,7 @@ _RULED = "SELECT 1 FROM ruling r WHERE r.released = 1 AND r.id IN"
 RELEASED = f"EXISTS ({_RULED} (m.id, (SELECT x.id FROM ledger x WHERE x.seq = m.seq)))"
 RELEASED_ENTRY = f"EXISTS ({_RULED} (l.id))"
 RELEASED_IN_ENTRY = f"EXISTS ({_RULED} (m.id, l.id))"
-"""The same where the ledger's row is at hand as `l`: of a turn, and of a memory."""
+"""The same where the ledger's row is joined as `l`: for a turn, and for a memory."""
 PINNED = "EXISTS (SELECT 1 FROM ruling r WHERE r.pinned = 1 AND r.id = m.id)"
 QUARANTINED = f"(m.flags <> '' AND NOT {RELEASED})"
 NOT_QUARANTINED = f"(m.flags IS NULL OR m.flags = '' OR {RELEASED})"
@@ -49,7 +49,7 @@ TIER = (
     f"CASE WHEN m.state = 'superseded' THEN m.tier WHEN {QUARANTINED} THEN CASE m.tier WHEN 'hot' THEN 'warm' "
     f"ELSE m.tier END WHEN {PINNED} THEN 'hot' ELSE m.tier END"
 )
-"""How a memory surfaces, with what was ruled about it: a pin is always told, what is quarantined never is."""
+"""The tier of a memory after review: a pinned memory is hot, a quarantined one never is."""
 _HOT = (
     "m.n IN (SELECT h.n FROM memory h WHERE h.tier = 'hot' "  # apart, so that the index of those always told serves
     "UNION ALL SELECT h.n FROM ruling r JOIN memory h ON h.id = r.id WHERE r.pinned = 1 AND h.state <> 'superseded') "
@@ -61,8 +61,8 @@ _RULINGS = (RELEASED, RELEASED_ENTRY, RELEASED_IN_ENTRY, TURN_RELEASED, PINNED)
 
 
 def without_rulings(sql: str) -> str:
-    """The same of a space in which nobody ruled anything, which is usual: a table that is named has to be made ready to
-    be looked into, for every statement anew, whether it has rows or not."""
+    """A statement for a space without review decisions, which is usual. PostgreSQL spends time on every table
+    that a statement names, even if it is empty."""
     for ruled in _RULINGS:
         sql = sql.replace(ruled, "FALSE")
     return sql
@@ -125,7 +125,7 @@ def _add_lifecycle(out: WhereClause, where: Filter) -> None:
 
 
 def _add_state(out: WhereClause, state: State, now: int) -> None:
-    """Expired is a matter of the clock; what was replaced before is superseded all the same."""
+    """Whether a memory is expired depends on the clock; a superseded memory counts as superseded."""
     if state is State.SUPERSEDED:
         out.add("m.state = 'superseded'")
     elif state is State.EXPIRED:
@@ -135,7 +135,7 @@ def _add_state(out: WhereClause, state: State, now: int) -> None:
 
 
 def told_to(audience: Audience) -> WhereClause:
-    """Memories for this audience."""
+    """Memories that this audience may see."""
     out = WhereClause()
     _add_audience(out, "m", audience)
     return out
@@ -192,8 +192,7 @@ def turns_in(scope: ForgetScope) -> WhereClause:
 
 
 def memories_in(scope: ForgetScope) -> WhereClause:
-    """Those that were stored on purpose. What was derived goes with its turns; an episode is of more turns than the one
-    it hangs on."""
+    """Explicitly stored memories. Derived ones are forgotten with their turns."""
     out = WhereClause()
     out.add("m.extractor IS NULL")
     if scope.key is not None:
@@ -208,7 +207,7 @@ def memories_in(scope: ForgetScope) -> WhereClause:
 
 
 def shelf_in(scope: ForgetScope) -> WhereClause:
-    """What was uploaded and collected; a document belongs to no conversation."""
+    """Uploads and memberships. A document belongs to no conversation."""
     out = WhereClause()
     if scope.document is not None:
         out.add("e.document = :document", document=scope.document)
@@ -219,7 +218,7 @@ def shelf_in(scope: ForgetScope) -> WhereClause:
 
 
 def promoted_in(scope: ForgetScope) -> WhereClause:
-    """What compaction kept. Raw entries may be gone for long: it says itself where and when it was said."""
+    """Lines of compaction. Their raw entries may be gone, so each line has its own time and place."""
     out = WhereClause()
     _add_place(out, "p", scope.conversation, scope.project)
     _add_range(out, "p.at", scope.since, scope.until)

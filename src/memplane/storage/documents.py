@@ -54,16 +54,16 @@ class Documents(Noun):
     """Reads of documents."""
 
     def marks(self) -> DocumentMarks:
-        """One row, whatever the size."""
+        """How far the documents are; cheap at any size."""
         return DocumentMarks(*self._session.one("library_marks"))
 
     def get(self, document_id: str) -> Document | None:
-        """The document that is kept under this id now."""
+        """The current document with this id; None if there is none."""
         row = self._session.one("document", id=document_id)
         return None if row is None else rows.document_from(row)
 
     def find(self, *, project: str | None, collection: str | None, limit: int, offset: int) -> list[Document]:
-        """Those of a project or a collection, or all; the newest first, those of a collection in its order."""
+        """Documents of a project or a collection, or all: newest first, those of a collection in its order."""
         where = conditions.of_documents(project)
         if collection is None:
             found = self._session.filtered("documents", where, limit=limit, offset=offset)
@@ -74,7 +74,7 @@ class Documents(Noun):
         return [rows.document_from(row) for row in found]
 
     def count(self, *, project: str | None, collection: str | None) -> int:
-        """How many `documents` would list in all."""
+        """How many documents `find` returns without a limit."""
         where = conditions.of_documents(project)
         if collection is None:
             ((count,),) = self._session.filtered("document_count", where)
@@ -91,23 +91,24 @@ class Documents(Noun):
         return [rows.section_from(row) for row in self._session.all("sections", id=document_id)]
 
     def sections_titled(self, parts: Sequence[str], *, limit: int) -> list[int]:
-        """The numbers of sections whose titles hold all of these, whatever the case of Latin letters; the newest first."""
+        """The numbers of sections whose titles contain all of these parts, ignoring the case of Latin letters;
+        newest first."""
         return [n for (n,) in self._session.all("sections_titled", parts=list(parts), limit=limit)]
 
     def sections_at(self, numbers: Sequence[int]) -> dict[int, Section]:
-        """Those of these that are there; a section's number is counted as a span's."""
+        """The sections with these numbers that exist."""
         found = self._session.all("sections_at", numbers=list(numbers))
         return {row[1]: rows.section_from(row) for row in found}
 
     def spans(self, document_id: str, *, first: int = 0, limit: int = SPANS_PER_DOCUMENT_MAX) -> list[Span]:
-        """In order, from the ordinal `first` on."""
+        """The spans of a document in order, from the ordinal `first` on."""
         return [
             rows.span_from(row)
             for row in self._session.all("spans", id=document_id, first=first, limit=limit)
         ]
 
     def spans_at(self, numbers: Sequence[int]) -> list[Span]:
-        """Those of these that are there, in order."""
+        """The spans with these numbers that exist, in order."""
         return [rows.span_from(row) for row in self._session.all("spans_at", numbers=list(numbers))]
 
     def span_heads(self, *, after: int, limit: int) -> list[SpanHead]:
@@ -115,11 +116,11 @@ class Documents(Noun):
         return [SpanHead(*row) for row in self._session.all("span_heads", after=after, limit=limit)]
 
     def span_count(self) -> int:
-        """Every span."""
+        """The number of spans."""
         return int(self._session.one("span_count")[0])
 
     def undistilled(self, *, limit: int) -> list[Document]:
-        """Documents whose distillations are still to come, in the ledger's order."""
+        """Documents that wait for their distillation, in the ledger's order."""
         return [rows.document_from(row) for row in self._session.all("undistilled", limit=limit)]
 
     def undistilled_count(self) -> int:
@@ -127,7 +128,7 @@ class Documents(Noun):
         return int(self._session.one("undistilled_count")[0])
 
     def collection(self, collection_id: str) -> Collection | None:
-        """None if there is none."""
+        """The collection with this id; None if there is none."""
         row = self._session.one("collection", id=collection_id)
         return None if row is None else rows.collection_from(row)
 
@@ -137,23 +138,23 @@ class Documents(Noun):
         return [rows.collection_from(row) for row in found]
 
     def members(self, collection_id: str) -> list[CollectionMember]:
-        """The documents of a collection: by position where it is ordered, then as they were added."""
+        """The documents of a collection: by position if it is ordered, then in the order they were added."""
         return [
             CollectionMember(document=document, name=name, position=position, added_at=to_datetime(at))
             for document, name, position, at in self._session.all("members", id=collection_id)
         ]
 
     def brought_by_others(self, seqs: Sequence[int]) -> bool:
-        """Whether another entry made the same document or collection as one of these, or put the same one into the other."""
+        """Whether another entry brought the same document, collection or membership as one of these."""
         return bool(self._session.one("shelved_beside", seqs=list(seqs))[0])
 
     def membership(self, collection_id: str, document_id: str) -> str | None:
-        """The id of the entry that brought the document in."""
+        """The id of the entry that added the document to the collection."""
         row = self._session.one("membership", collection=collection_id, document=document_id)
         return None if row is None else str(row[0])
 
     def failed_count(self) -> int:
-        """Documents that could not be told in short."""
+        """How many documents could not be distilled."""
         return int(self._session.one("failed_document_count")[0])
 
 
@@ -164,7 +165,7 @@ class DocumentsWriter(Documents):
         self._session: WriteSession = session
 
     def add(self, document: Document, prepared: PreparedDocument) -> None:
-        """Keep a document; findable within the commit. What was kept under its id before is gone with it."""
+        """Store a document, searchable at once. It replaces the previous document with its id."""
         before = self._session.one("document_seq", id=document.id)
         if before is not None:
             _drop(self._session, before[0])
@@ -193,21 +194,22 @@ class DocumentsWriter(Documents):
         self._session.words.add("span", list(zip(numbers, found_by, strict=True)))
 
     def remove(self, entry_id: str) -> None:
-        """Take away what this entry brought: a document, a collection with its memberships, or a membership. That a
-        document was in collections stays, for the upload that takes its place."""
+        """Remove what this entry brought: a document, a collection with its memberships, or a membership. A
+        document's memberships stay, for the upload that replaces it."""
         for _, seq in self._session.all("known", ids=[entry_id]):
             _drop(self._session, seq)
 
     def note_upload(
         self, seq: int, *, document: str | None, collection: str | None, project: str | None, at: Instant
     ) -> None:
-        """Remember what an entry is about, so that a forget finds it when it shows nothing any more."""
+        """Record what an entry is about, so that a forget finds it after its document is gone."""
         self._session.many("note_upload", [(seq, document, collection, project, at)])
 
     def set_distillation(
         self, document_id: str, *, seq: int, whole: str, sections: Sequence[str | None]
     ) -> bool:
-        """Give a document its distillations and call it ready, if `seq` is still where it comes from."""
+        """Store the distillations of a document and mark it as ready, if `seq` is still its entry; returns
+        whether it is."""
         if not self._session.run("set_distillation", whole, document_id, seq):
             return False
         self._session.many(
@@ -217,15 +219,15 @@ class DocumentsWriter(Documents):
         return True
 
     def reset_distillation(self, seq: int) -> None:
-        """The upload at this place waits for its distillations, where it has some."""
+        """Remove the distillations of the upload at this place, so that they are made again."""
         self._session.many("distil_again", [(seq,)])
 
     def fail(self, document_id: str, *, seq: int, error: str) -> None:
-        """Its distillations could not be made."""
+        """Mark a document as failed: its distillations could not be made."""
         self._session.many("fail_document", [(error, document_id, seq)])
 
     def add_collection(self, collection: Collection, *, seq: int) -> None:
-        """Its id must be new."""
+        """Add a collection. Its id must be new."""
         self._session.many(
             "add_collection",
             [
@@ -243,8 +245,8 @@ class DocumentsWriter(Documents):
     def add_member(
         self, collection_id: str, document_id: str, *, position: int | None, seq: int, at: Instant
     ) -> None:
-        """Add, or move to another position; nothing where there is no such collection. The document is meant by its id,
-        whichever upload is under it, and need not be there."""
+        """Add a document to a collection, or move it to another position; does nothing if there is no such
+        collection. The document is given by its id and need not exist."""
         self._session.many("add_member", [(collection_id, document_id, seq, position, at)])
 
 

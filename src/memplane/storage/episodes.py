@@ -25,20 +25,21 @@ class Episodes(Noun):
     """Reads of episodes."""
 
     def pending(self, *, before: Instant, limit: int) -> list[OpenSitting]:
-        """Conversations whose last turn was before then and that no episode tells to the end."""
+        """Conversations whose last turn was before then, and that have turns after their last episode."""
         return [OpenSitting(*row) for row in self._session.all("untold", before=before, limit=limit)]
 
     def pending_in(self, conversation: str) -> OpenSitting | None:
-        """What no episode tells of a conversation."""
+        """The part of a conversation that no episode covers; None if episodes cover all of it."""
         row = self._session.one("untold_in", conversation=conversation)
         return None if row is None else OpenSitting(*row)
 
     def count(self, conversations: Sequence[str]) -> int:
-        """How many episodes tell of these conversations."""
+        """How many episodes these conversations have."""
         return int(self._session.one("episode_count", conversations=list(conversations))[0])
 
     def of_conversations(self, conversations: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        """The newest episodes of these conversations that pass the filter, all together."""
+        """The newest episodes of these conversations that pass the filter; the limit is for all of them
+        together."""
         return self._session.memories("episodes_of", where, conversations=list(conversations), limit=limit)
 
     def cited_seqs(self, memory_id: str) -> list[int]:
@@ -53,20 +54,21 @@ class EpisodesWriter(Episodes):
         self._session: WriteSession = session
 
     def set_pending(self, pending: OpenSitting) -> None:
-        """Add or replace."""
+        """Mark a conversation as not covered from this turn on."""
         self._session.many("set_untold", [(pending.conversation, pending.first, pending.last_at)])
 
     def set_done(self, conversation: str) -> None:
-        """Episodes tell it to the end."""
+        """Mark a conversation as covered by episodes."""
         self._session.many("set_told", [(conversation,)])
 
     def add(self, episodes: Sequence[tuple[Memory, Sequence[int]]]) -> None:
-        """Memories of kind episode, each with the seqs of the entries it quotes; they go with the first of these."""
+        """Add memories of kind episode, each with the seqs of the entries it quotes. An episode is removed when
+        one of these entries is erased."""
         add_memories(self._session, [memory for memory, _ in episodes])
         self._session.many("add_cited", [(seq, memory.id) for memory, seqs in episodes for seq in seqs])
 
     def drop(self, conversation: str) -> None:
-        """Take a conversation's episodes away, so that it can be told anew."""
+        """Remove a conversation's episodes, so that it can be summarized again."""
         found = self._session.all("episode_rows", conversation=conversation)
         drop_memories(self._session, found)
         grow_generation(self._session, found)

@@ -1,4 +1,4 @@
-"""Which rows a question, a listing or a forget is about. Engines turn these into conditions of a query."""
+"""Which rows a query, a listing or a forget covers. `conditions` turns these into SQL."""
 
 import msgspec
 
@@ -7,14 +7,14 @@ from memplane.types import Kind, Op, State, Tier, Visibility
 
 
 class Audience(msgspec.Struct, frozen=True, kw_only=True):
-    """From where somebody asks: what was said for one project or conversation alone is told only there."""
+    """Where a query comes from: what belongs to one project or conversation is visible only there."""
 
     conversation: str | None = None
     project: str | None = None
 
     @property
     def places(self) -> tuple[str, ...]:
-        """What `within` may say besides nothing."""
+        """The values of `within` that this audience may see, besides NULL."""
         named = ((Visibility.CONVERSATION, self.conversation), (Visibility.PROJECT, self.project))
         return tuple(f"{reach}:{name}" for reach, name in named if name is not None)
 
@@ -23,14 +23,14 @@ class Audience(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EVERYWHERE = Audience()
-"""Who asks from nowhere in particular is told what is told everywhere."""
+"""Sees what is visible everywhere."""
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which memories or turns to look at. Every condition narrows; all apply before any limit."""
+    """Which memories or turns to read. Conditions are combined with AND, before any limit."""
 
     now: Instant
-    """What has expired by then does not exist."""
+    """Memories that are expired by then are left out."""
     kinds: tuple[Kind, ...] = ()
     tags: tuple[str, ...] = ()
     since: Instant | None = None
@@ -41,38 +41,39 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     category: str | None = None
     include_superseded: bool = False
     include_reserved: bool = False
-    """Rows the engine keeps for itself (runs) are left out unless asked for."""
+    """Include memories of the reserved categories, such as runs."""
     as_of: Instant | None = None
-    """As it was then: what came later is not there yet, and what was replaced later still holds. It decides about
-    superseded memories by itself, whatever `include_superseded` says; expired is what has expired by `now`."""
+    """The state of the space at that time: without later memories, and with those that were superseded later.
+    It overrides `include_superseded`. Expiry still depends on `now`."""
     state: State | None = None
-    """In this state, whatever else the filter says about states; expired is what would otherwise not exist."""
+    """Only memories in this state; overrides the other conditions on states."""
     predicate: str | None = None
     tier: Tier | None = None
     include_faded: bool = True
-    """Memories that feedback has taken out of sight are there all the same, unless one asks for what to tell."""
+    """Include memories that negative feedback has hidden from recall."""
     quarantined: bool | None = None
-    """Whether only what is flagged and not released is there, or only the rest; None is both."""
+    """Only quarantined rows (flagged and not released), or only the others; None for both."""
     audience: Audience | None = EVERYWHERE
-    """Who is to be told. None is the owner, who lists, exports and forgets: they see everything. Left out, it hides what
-    belongs to one place, so that a question that forgets to say where it comes from tells nothing it should not."""
+    """Where the query comes from. None is the owner, who lists, exports and forgets, and sees everything. The
+    default hides what belongs to one place, so that a caller who forgets to set it returns too little, not too
+    much."""
 
 
 class EntryFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which entries of the ledger to tell. Every condition narrows."""
+    """Which entries of the ledger to read. Conditions are combined with AND."""
 
     ops: frozenset[Op] = frozenset()
     conversation: str | None = None
-    """What was said, stored or kept in short of this conversation."""
+    """Entries with a turn, a memory or a compaction line of this conversation."""
     adapter: str | None = None
     role: str | None = None
     since: Instant | None = None
     until: Instant | None = None
-    """When it was said, where it says something, else when it was recorded."""
+    """The time of the entry's turn if it has one, else the time of recording."""
 
 
 class ForgetScope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What to forget. Conditions narrow each other; a scope without any is refused."""
+    """What to forget. Conditions are combined with AND; a scope without conditions is rejected."""
 
     entries: tuple[str, ...] = ()
     key: str | None = None
@@ -80,7 +81,7 @@ class ForgetScope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     conversation: str | None = None
     project: str | None = None
     document: str | None = None
-    """Everything that was ever uploaded under this id, and that it was in collections."""
+    """Every upload with this id, and its memberships in collections."""
     since: Instant | None = None
     until: Instant | None = None
     everything: bool = False

@@ -61,7 +61,7 @@ class Ledger(Noun):
     """Reads of the ledger."""
 
     def head(self) -> LedgerHead:
-        """The ledger's last place, and the end of its chain; zeros when it is empty."""
+        """The last place of the ledger and the end of its chain; zeros if it is empty."""
         row = self._session.one("head")
         return LedgerHead(0, GENESIS, 0) if row is None else LedgerHead(*row)
 
@@ -75,7 +75,7 @@ class Ledger(Noun):
         return [rows.entry_from(row) for row in self._session.all("entries", after=after, limit=limit)]
 
     def at(self, seqs: Sequence[int]) -> list[Entry]:
-        """Those of these entries that still have a payload, in order."""
+        """The entries at these places that still have a payload, in order."""
         return [rows.entry_from(row) for row in self._session.all("entries_at", seqs=list(seqs))]
 
     def turn_entries(self, *, after: int, limit: int) -> list[int]:
@@ -85,8 +85,8 @@ class Ledger(Noun):
     def turn_entries_between(
         self, after: Instant, until: Instant | None, *, limit: int | None
     ) -> list[EntryTime]:
-        """Entries that show turns, by the time they were said at, after < at < until, then by seq. That of a turn of our
-        own counts in whole seconds, as a line of a session history says it."""
+        """Entries with turns, by the time of the turn (after < at < until), then by seq. The time of a retained
+        turn is cut to whole seconds, as in a session history."""
         found = self._session.all(
             "said_between",
             after=after,
@@ -97,15 +97,15 @@ class Ledger(Noun):
         return [EntryTime(seq, at - at % SECOND if op == Op.TURN else at) for seq, at, op in found]
 
     def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
-        """Of these ids, the ones in the ledger, with their seq."""
+        """Those of these ids that are in the ledger, with their seq."""
         return dict(self._session.all("known", ids=list(entry_ids)))
 
     def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
-        """Of these ids, the forgotten ones."""
+        """Those of these ids that are forgotten."""
         return {id_ for (id_,) in self._session.all("tombstoned", ids=list(entry_ids))}
 
     def tombstones(self) -> list[Tombstone]:
-        """Every tombstone, by id; an id that several forgets buried has one of each."""
+        """Every tombstone, by id. An id has one tombstone for each forget that covers it."""
         return [
             Tombstone(
                 id=id_, at=to_datetime(at), reason=reason, position=position, forget_id=forget_id, cause=cause
@@ -114,7 +114,8 @@ class Ledger(Noun):
         ]
 
     def hidden(self) -> list[Entry]:
-        """Entries that have a payload but show nothing: unreadable, empty once cleaned, or purged."""
+        """Entries that have a payload but no turn, memory or document: unreadable, empty after cleaning, or
+        purged."""
         return [rows.entry_from(row) for row in self._session.all("hidden")]
 
     def rows(self, *, after: int = 0, limit: int = 1_000) -> list[LedgerRow]:
@@ -122,7 +123,7 @@ class Ledger(Noun):
         return [_row_from(row) for row in self._session.all("ledger_rows", after=after, limit=limit)]
 
     def forgets(self) -> list[LedgerRow]:
-        """The rows of every forget, in order; sweeps are not among them."""
+        """The rows of every forget, in order, without sweeps."""
         return [_row_from(row) for row in self._session.all("forgets")]
 
     def replacement(self, entry_id: str) -> str | None:
@@ -131,12 +132,13 @@ class Ledger(Noun):
         return None if row is None else str(row[0])
 
     def replacements(self, entry_id: str) -> list[str]:
-        """Everything that was written to replace it, in order. More than one, where two did so without knowing of each
-        other."""
+        """The ids of all entries that replace this one, in order. There are several if two replicas replaced it
+        independently."""
         return [str(id_) for (id_,) in self._session.all("replacements", id=entry_id)]
 
     def usage(self, session: str) -> SessionUsage:
-        """Counted from the ledger, so it survives a restart, a replay and a forget."""
+        """What a session used of its limits. Counted from the ledger, so it survives a restart, a replay and a
+        forget."""
         return SessionUsage(*(self._session.one("usage", session=session) or (0, 0, 0)))
 
     def in_scope(self, scope: ForgetScope) -> list[tuple[int, str]]:
@@ -150,8 +152,8 @@ class Ledger(Noun):
         return [(seq, id_) for seq, id_ in found]
 
     def count_scope(self, seqs: Sequence[int]) -> dict[str, int]:
-        """What hangs on these entries, per kind of thing. Episodes hang on a whole conversation and are not among it;
-        `claims` are the places in these entries where a derived memory was said, whether it is its first or not."""
+        """How many rows depend on these entries, by kind. Episodes depend on a whole conversation and are not
+        counted. `claims` counts the places in these entries that are evidence for a derived memory."""
         packed = list(seqs)
         (turns,) = self._session.one("count_turns", seqs=packed) or (0,)
         memories, facts, runs, claims = self._session.one("count_memories", seqs=packed)
@@ -169,7 +171,7 @@ class Ledger(Noun):
         }
 
     def ops(self, *, since: Instant | None, until: Instant | None, limit: int) -> list[Entry]:
-        """Ledger entries without bodies, the last recorded first: the audit trail of what succeeded."""
+        """Entries without bodies, last recorded first: the audit trail of successful operations."""
         found = self._session.all(
             "ops",
             since=-FOREVER if since is None else since,
@@ -179,17 +181,17 @@ class Ledger(Noun):
         return [rows.entry_from(row) for row in found]
 
     def with_payload(self, entry_ids: Sequence[str]) -> set[str]:
-        """Of these entries, the ones whose payload is still there."""
+        """Those of these entries that still have a payload."""
         return {id_ for (id_,) in self._session.all("payloads_left", ids=list(entry_ids))}
 
     def get_many(self, entry_ids: Sequence[str]) -> list[Entry]:
-        """Those of these ids that are in the ledger, erased or not, in order."""
+        """The entries with these ids, erased or not, in order."""
         return [rows.entry_from(row) for row in self._session.all("entries_of", ids=list(entry_ids))]
 
     def forgets_between(
         self, begin: Instant, end: Instant, *, limit: int, offset: int = 0
     ) -> list[LedgerRow]:
-        """Those of them that were recorded after the beginning and not after the end, the newest first."""
+        """Forgets recorded after `begin` and not after `end`, newest first."""
         found = self._session.all("forgets_between", begin=begin, end=end, limit=limit, offset=offset)
         return [_row_from(row) for row in found]
 
@@ -199,8 +201,8 @@ class Ledger(Noun):
         return None if row is None else _row_from(row)
 
     def before(self, seq: int, where: EntryFilter, *, limit: int) -> list[Entry]:
-        """Entries that pass, the last before that place first, erased or not. Where hardly any does, those among the last
-        `SCANNED_MAX` only; of a time, fewer yet."""
+        """Entries before this place that pass the filter, last first, erased or not. Scans at most
+        `SCANNED_MAX` entries, and fewer for a time range."""
         wanted = conditions.of_entries(where)
         if where.conversation is None and (where.since is not None or where.until is not None):
             return self._entries_of_time(seq, where, wanted, limit)
@@ -209,12 +211,12 @@ class Ledger(Noun):
         return [rows.entry_from(row) for row in found]
 
     def last_recorded_before(self, at: Instant) -> int:
+        """The last place that was recorded before then; 0 if there is none."""
         # Places are in the order of time, and there is no index of time.
-        """The last place of the ledger that was taken before then; 0 where there is none."""
         return bisect_left(range(1, self._last_place() + 1), at, key=self._recorded_at)
 
     def newest_ops(self, *, limit: int) -> list[Entry]:
-        """The last of them in the ledger's order, which is the same unless a merge is still to put it in order; cheap at
+        """As `ops`, in the order of the ledger, which may differ only until a merge puts it in order; cheap at
         any size."""
         return [rows.entry_from(row) for row in self._session.all("newest_ops", limit=limit)]
 
@@ -260,26 +262,29 @@ class LedgerWriter(Ledger):
         self._session: WriteSession = session
 
     def head(self) -> LedgerHead:
-        """The ledger's last place, and the end of its chain; zeros when it is empty."""
+        """The last place of the ledger and the end of its chain; zeros if it is empty."""
         return self._session.head
 
     def known(self, entry_ids: Sequence[str]) -> dict[str, int]:
-        """Of these ids, the ones in the ledger, with their seq."""
+        """Those of these ids that are in the ledger, with their seq."""
         wanted = frozenset(entry_ids)
         found: dict[str, int] = dict(self._session.connection.execute("known", {"ids": list(entry_ids)}))
         found.update((row[1], row[0]) for row in self._session.entries if row[1] in wanted)
         return found
 
     def tombstoned(self, entry_ids: Sequence[str]) -> set[str]:
-        """Of these ids, the forgotten ones."""
+        """Those of these ids that are forgotten."""
         found = self._session.connection.execute("tombstoned", {"ids": list(entry_ids)})
         return {id_ for (id_,) in found}
 
     def append(self, drafts: Sequence[NewEntry], *, recorded: Instant) -> list[Entry]:
-        """Give each the next place, in the ledger and in the chain. Ids must be new, `known` tells; a repeated one is a bug,
-        and the whole commit fails. `recorded` is the time of those that do not bring one from another ledger; a
-        microsecond after the last entry where the clock is not beyond that, so that no later entry ever sorts before
-        an earlier one. What brings a time of its own must sort after the last entry; `place` is for the rest."""
+        """Append entries to the ledger and to the chain. Their ids must be new (see `known`); a repeated id
+        fails the whole commit.
+
+        `recorded` is the time of entries without a time of their own, or a microsecond after the last entry if
+        the clock is behind it, so that no later entry sorts before an earlier one. An entry with a time of its
+        own must sort after the last entry; see `Replica.place` for others.
+        """
         session = self._session
         first = session.head.seq + 1
         entries = chain(session, drafts, range(first, first + len(drafts)), recorded)
@@ -287,8 +292,9 @@ class LedgerWriter(Ledger):
         return entries
 
     def hide(self, seq: int) -> None:
-        """This entry shows nothing, so that no scope finds it; `hidden` does. Erasing it takes it off the list, and so
-        does `clear_projection`. `purge_superseded` hides what it drops."""
+        """Mark an entry without turn, memory or document, so that `hidden` finds it although no scope does.
+        Erasing it, or `clear_projection`, removes the mark. `purge_superseded` hides the entries of what it
+        removes."""
         self._session.many("hide", [(seq,)])
 
     def erase(
@@ -300,9 +306,10 @@ class LedgerWriter(Ledger):
         reason: str,
         causes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Tombstone these (seq, id) pairs for the forget at this position of the chain, and remove payload, rows and index
-        entries in one go. A pair with seq 0 is an id not seen yet: it gets its tombstone all the same. `causes` names,
-        for those that the forget did not name, the one that takes them along. Erasing again changes nothing."""
+        """Add tombstones for these (seq, id) pairs, for the forget at this position of the chain, and remove
+        their payloads, rows and index entries. A pair with seq 0 is an id that is not in the ledger yet: it
+        gets its tombstone, too. `causes` gives, for entries that the forget did not name, the one because of
+        which they are erased. Erasing again changes nothing."""
         indexed = self._session.indexed()
         self._session.many(
             "add_tombstone", [(id_, position, at, reason, causes.get(id_)) for _, id_ in victims]

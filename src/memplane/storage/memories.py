@@ -38,7 +38,7 @@ class Memories(Noun):
     """Reads of memories."""
 
     def get(self, memory_id: str) -> Memory | None:
-        """Whatever its state; None if there is none."""
+        """The memory with this id, in any state; None if there is none."""
         row = self._session.one("memory", id=memory_id)
         return None if row is None else rows.memory_from(row)
 
@@ -62,8 +62,8 @@ class Memories(Noun):
         return [rows.memory_from(row) for row in found]
 
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
-        """Current memories: pinned ones first, then behavioral ones, newest first within each; nothing quarantined. Of those that were derived, only the behavioral
-        and the hot; rows the engine keeps for itself are left out."""
+        """Current memories: pinned ones first, then behavioral ones, newest first within each. Derived memories
+        only if they are behavioral or hot; no quarantined memories, and none of the reserved categories."""
         told = conditions.told_to(audience)
         pinned = []
         if self._session.one("ruled")[0]:
@@ -72,9 +72,8 @@ class Memories(Noun):
         return list({row[0]: rows.memory_from(row) for row in (*pinned, *found)}.values())[:limit]
 
     def match(self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False) -> list[Memory]:
-        """Those holding any of the words (as `words.words_of` gives them), at most `limit`, most relevant first; never a
-        syntax error. With `newest`, the latest that match are enough: ranking everything that holds a very common
-        word would take too long."""
+        """Memories that contain any of the words (see `words.words_of`), most relevant first. With `newest`,
+        the newest that match: ranking every memory that contains a very common word would take too long."""
         if not words:
             return []
         query = "match_newest_memories" if newest else "match_memories"
@@ -83,7 +82,7 @@ class Memories(Noun):
         )
 
     def categories(self, *, now: Instant, keys_max: int) -> list[Category]:
-        """Categories of live keyed facts by name, reserved ones left out."""
+        """Categories of live keyed facts, by name, without the reserved ones."""
         found = []
         for name, group in groupby(self._session.all("category_keys", now=now), key=itemgetter(0)):
             keys = [key for _, key in group]
@@ -91,41 +90,41 @@ class Memories(Noun):
         return found
 
     def count(self) -> int:
-        """Every memory, whatever its state."""
+        """The number of memories, in any state."""
         return int(self._session.one("memory_count")[0])
 
     def get_many(self, ids: Sequence[str], where: Filter) -> list[Memory]:
-        """Those of these memories that pass the filter."""
+        """The memories with these ids that pass the filter."""
         return self._session.memories("memories_of", where, ids=list(ids))
 
     def with_predicates(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        """Memories with one of these predicates: predicate by predicate, at most `limit` of each, the newest first."""
+        """Memories with one of these predicates: predicate by predicate, at most `limit` of each, newest first."""
         found = (self._session.memories("claimed", where, predicate=name, limit=limit) for name in predicates)
         return [memory for memories in found for memory in memories]
 
     def about_time(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
-        """Memories that speak of a time in this range, the earliest first."""
+        """Memories that mention a time in this range, earliest first."""
         return self._session.memories("told_between", where, time_from=begin, time_until=until, limit=limit)
 
     def hot(self, where: Filter, *, limit: int) -> list[Memory]:
-        """Memories that are always told: the pinned ones first, then the newest. Nothing quarantined is among them."""
+        """Memories that every recall returns: pinned ones first, then the newest. No quarantined memories."""
         pinned = self.pinned(where, limit=limit) if self._session.one("ruled")[0] else []
         hot = self._session.memories("hot", where, limit=limit)
         told = {memory.id: memory for memory in (*pinned, *hot) if not memory.quarantined}
         return list(told.values())[:limit]
 
     def of_entries(self, seqs: Sequence[int]) -> list[Memory]:
-        # Put in order here: told to, a database reads a whole space in that order to find these few.
-        """Every memory of these entries, whatever its state."""
+        """Every memory of these entries, in any state, in the order they were added."""
+        # Sorted here: for an ORDER BY, a database reads a whole space in that order to find these few.
         found = sorted(self._session.all("memories_from", seqs=list(seqs)), key=itemgetter(-1))
         return [rows.memory_from(row[:-1]) for row in found]
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
-        """For each of these that was replaced, the last of its chain that is there."""
+        """For each superseded memory, the last one of its chain of successors."""
         return dict(self._session.all("heirs", ids=list(ids)))
 
     def all_replaced(self, seqs: Sequence[int]) -> list[int]:
-        """Of these entries, those of which there are memories, and all of them superseded."""
+        """Those of these entries that have memories, all of them superseded."""
         return [seq for (seq,) in self._session.all("all_replaced", seqs=list(seqs))]
 
     def rated_by(self, seqs: Sequence[int]) -> bool:
@@ -133,11 +132,11 @@ class Memories(Noun):
         return bool(self._session.one("rated_by", seqs=list(seqs))[0])
 
     def accesses(self, ids: Sequence[str]) -> dict[str, int]:
-        """How often these were told."""
+        """How often recall returned these memories."""
         return dict(self._session.all("accesses", ids=list(ids)))
 
     def predecessors(self, memory_id: str, *, limit: int) -> list[Memory]:
-        """Memories in whose place this one came, whether or not it is still there; the oldest first."""
+        """Memories that this one superseded, oldest first. The memory itself may be gone."""
         return [rows.memory_from(row) for row in self._session.all("predecessors", id=memory_id, limit=limit)]
 
     def pinned(self, where: Filter, *, limit: int) -> list[Memory]:
@@ -156,25 +155,26 @@ class MemoriesWriter(Memories):
         add_memories(self._session, memories)
 
     def rate(self, rating: Rating) -> None:
-        """Write down what feedback made of a memory; the importance it had before the first is kept as its base."""
+        """Store the result of feedback. The importance before the first feedback is kept as its base."""
         self._session.many("rate", [msgspec.structs.astuple(rating)])
 
     def set_tiers(self, tiers: Sequence[tuple[str, Tier]]) -> None:
-        """Change how these surface."""
+        """Set the tier of each memory."""
         self._session.many("set_tier", tiers)
 
     def add_accesses(self, ids: Sequence[str], *, at: Instant) -> None:
-        """They were told once more."""
+        """Count that recall returned these memories."""
         self._session.many("add_access", [(id_, at) for id_ in ids])
 
     def supersede(self, memory_id: str, *, by: str, at: Instant) -> bool:
-        """Mark it superseded, tier cold, and take it out of every conflict, as `settle` does; False if it is not there."""
+        """Mark a memory as superseded, with tier cold, and remove it from every conflict; False if it does not
+        exist."""
         changed = bool(self._session.run("supersede", by, at, memory_id))
         settle(self._session, memory_id)
         return changed
 
     def purge_superseded(self, *, before: Instant) -> int:
-        """Remove memories superseded before then; returns how many, 0 when done again."""
+        """Remove memories superseded before then; returns how many."""
         found = self._session.all("superseded_before", before=before)
         self._session.many("note_purged", [(before,)])
         drop_memories(self._session, found)

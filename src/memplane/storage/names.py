@@ -1,4 +1,4 @@
-"""What may be the name of a tenant or of a space's owner: any text."""
+"""Names of tenants and owners: any text."""
 
 from memplane.errors import InvalidRequest
 
@@ -6,7 +6,7 @@ NAME_BYTES_MAX = 1_024
 
 
 def checked_name(name: str, field: str) -> bytes:
-    """In UTF-8, as it is kept."""
+    """Check a name; returns it in UTF-8."""
     if not isinstance(name, str) or not name:
         raise InvalidRequest(f"{field}: give a non-empty name", field=field)
     try:

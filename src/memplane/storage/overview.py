@@ -44,32 +44,33 @@ class Overview(Noun):
         return SpaceSizes(*(self._session.one("sizes", now=now) or ()))
 
     def activity(self, first: int, last: int) -> list[int]:
-        """How many turns were said and memories written on each day (UTC, counted from 1970), from first to last."""
+        """The number of turns and memories of each day (UTC, counted from 1970), from first to last."""
         return [count for (count,) in self._session.all("activity", first=first, last=last, length=DAY)]
 
     def current_count(self) -> int:
-        """Memories that nothing replaced, those that expired and were not swept yet among them."""
+        """The number of memories that are not superseded, including expired ones that were not swept yet."""
         return int(self._session.one("current_count")[0])
 
     def expired_count(self, *, now: Instant) -> int:
-        """How many of these have expired."""
+        """How many memories are expired and not swept yet."""
         return int(self._session.one("expired_count", now=now)[0])
 
     def conflict_count(self) -> int:
-        """Pairs of memories that are at odds."""
+        """The number of conflicts."""
         return int(self._session.one("conflict_count")[0])
 
     def subjects(self, *, first: str, limit: int) -> list[str]:
-        """Subjects of facts in the order of their names, from this one on."""
+        """Subjects of facts by name, from this one on."""
         return [subject for (subject,) in self._session.all("subjects", first=first, limit=limit)]
 
     def recent_subjects(self, *, limit: int) -> list[str]:
-        """The subjects of the memories written last, the newest first, as often as they occur; of so many memories."""
+        """The subjects of the newest memories, newest first, with repetitions; `limit` is the number of
+        memories."""
         return [subject for (subject,) in self._session.all("subjects_lately", limit=limit)]
 
     def facts_about(self, subject: str, where: Filter, *, limit: int) -> list[Memory]:
-        """Memories with this subject and a predicate, the newest first. Of a subject with very many, only among the
-        memories written last before the time that is asked for."""
+        """Memories with this subject and a predicate, newest first. For a subject with very many, only among
+        the newest memories of the time in question."""
         (count,) = self._session.one("count_about", subject=subject, limit=_ABOUT_MAX + 1)
         wanted = conditions.of_memories(where)
         if count <= _ABOUT_MAX:
@@ -82,23 +83,24 @@ class Overview(Noun):
         return [rows.memory_from(row) for row in found]
 
     def learned(self, begin: Instant, end: Instant, *, limit: int, offset: int) -> list[Memory]:
-        """Memories that held at the end and did not at the beginning, and in whose place none held then; newest first."""
+        """Memories that are current at the end, not at the beginning, and did not supersede one that was;
+        newest first."""
         found = self._session.all("learned", begin=begin, end=end, limit=limit, offset=offset)
         return [rows.memory_from(row) for row in found]
 
     def replaced(self, begin: Instant, end: Instant, *, limit: int, offset: int) -> list[Memory]:
-        """Memories that held at the beginning and had been replaced by the end, those replaced last first."""
+        """Memories that are current at the beginning and superseded at the end, last superseded first."""
         found = self._session.all("replaced", begin=begin, end=end, limit=limit, offset=offset)
         return [rows.memory_from(row) for row in found]
 
     def first_moment(self) -> Instant | None:
-        """When the first thing was said or recorded, whichever is earlier; None where nothing was."""
+        """The time of the first turn or of the first entry, whichever is earlier; None if there is none."""
         return min((at for at in self._session.one("first_moments") if at is not None), default=None)
 
     def turn_span(self, since: Instant) -> TurnSpan:
-        """Of what was said since then."""
+        """The turns since then."""
         return TurnSpan(*self._session.one("turn_span", since=since))
 
     def behavioral_count(self) -> int:
-        """How many of the current memories steer how an agent acts."""
+        """How many current memories are behavioral."""
         return int(self._session.one("behavioral_count")[0])

@@ -1,4 +1,4 @@
-"""Which turns or spans hold a word: what the store said last, for the words asked for last."""
+"""A cache of which turns or spans contain a word, for the words of the last queries."""
 
 import threading
 from collections import OrderedDict
@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 CACHED_MAX = 2_000_000
-"""So many places where words stand are kept, those of the words asked for last: 32 MB."""
+"""How many occurrences are cached: 32 MB."""
 
 Numbers = NDArray[np.int64]
 Counts = NDArray[np.float64]
 
 
 class Postings:
-    """By stem, the numbers that hold it and how often each does. Safe to use from many threads."""
+    """By stem, the numbers that contain it and how often each does. Safe to use from many threads."""
 
     def __init__(self, *, kept_max: int = CACHED_MAX) -> None:
         self._kept_max = kept_max
@@ -28,13 +28,13 @@ class Postings:
             return stem in self._kept
 
     def unknown(self, stems: Iterable[str], state: Hashable) -> list[str]:
-        """Those of these that would have to be read."""
+        """Those of these stems that are not cached."""
         with self._lock:
             return [stem for stem in stems if stem not in self._kept or self._kept[stem][0] != state]
 
     def of(self, stem: str, state: Hashable, read: Callable[[str], Sequence[int]]) -> tuple[Numbers, Counts]:
-        """Read anew where the index is in another `state` than when it was read; `read` gives each number once for each
-        time it holds the stem."""
+        """The numbers that contain a stem and how often. Read again if the `state` of the index has changed;
+        `read` returns each number once for each occurrence."""
         with self._lock:
             known = self._kept.get(stem)
         if known is None or known[0] != state:
@@ -53,12 +53,12 @@ class Postings:
 
 
 def _size(found: tuple[Hashable, Numbers, Counts]) -> int:
-    """What a word takes; one that is nowhere takes a little, too."""
+    """The size of a word in the cache; a word that does not occur has a size, too."""
     return len(found[1]) + 1
 
 
 def places_of(numbers: Numbers, among: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
-    """Where these numbers would stand in a column of ascending ones, and whether they do."""
+    """The position of each number in a sorted column, and whether the column contains it."""
     if not len(among):
         return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
     places = np.minimum(np.searchsorted(among, numbers), len(among) - 1)

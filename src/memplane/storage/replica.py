@@ -21,11 +21,11 @@ class Replica(Noun):
         return [rows.entry_from(row) for row in self._session.all("decisions")]
 
     def positions(self, entry_ids: Sequence[str]) -> dict[str, int]:
-        """Of these ids, those in the ledger, each with its position in the chain."""
+        """Those of these ids that are in the ledger, with their position in the chain."""
         return dict(self._session.all("positions", ids=list(entry_ids)))
 
     def recordings(self, entry_ids: Sequence[str]) -> dict[str, tuple[int, Instant]]:
-        """The same, each with when it was recorded too."""
+        """As `positions`, with the time of recording."""
         found = self._session.all("recordings", ids=list(entry_ids))
         return {id_: (position, recorded) for id_, position, recorded in found}
 
@@ -34,12 +34,12 @@ class Replica(Noun):
         return {id_ for (id_,) in self._session.all("buried", id=forget_id)}
 
     def tombstones(self, entry_ids: Sequence[str]) -> dict[str, tuple[int, Instant, str]]:
-        """Of these ids, the forgotten ones, each with the position, time and reason of one forget that buried it."""
+        """Those of these ids that are forgotten, with the position, time and reason of one forget."""
         found = self._session.all("stones", ids=list(entry_ids))
         return {id_: (position, at, reason) for id_, position, at, reason in found}
 
     def variants(self, bases: Sequence[str] | None = None) -> list[Variant]:
-        """Bodies that came under an id which another body has; those of these ids, or all of them."""
+        """Entries that came with an id that another entry has; for these ids, or for all."""
         found = (
             self._session.all("all_variants")
             if bases is None
@@ -52,8 +52,8 @@ class Replica(Noun):
         return self._session.note("ordered") == "1"
 
     def misplaced(self) -> tuple[int, str] | None:
-        """Position and id of an entry that does not stand where it belongs: places have no gaps, and follow `recorded` and
-        then the id in a ledger that is ordered. Looks at every entry."""
+        """Position and id of an entry that is out of place: places have no gaps and, in an ordered ledger,
+        follow `recorded` and then the id. Reads every entry."""
         row = self._session.one("misplaced" if self.ordered() else "beyond_a_gap")
         return None if row is None else (row[0], row[1])
 
@@ -69,27 +69,27 @@ class ReplicaWriter(Replica):
         self._session: WriteSession = session
 
     def sorts_last(self, recorded: Instant, entry_id: str) -> bool:
-        """Whether an entry with this time and id comes after all that are there."""
+        """Whether an entry with this time and id sorts after every entry."""
         last = self._session.one("last_entry")
         return last is None or (recorded, entry_id) > (last[1], last[2])
 
     def rename(self, entry_id: str, variant_id: str) -> None:
-        """Another body has this id from now on."""
+        """Give the entry with this id another id, because another entry takes it."""
         self._session.many("rename", [(variant_id, entry_id)])
-        self._session.set_note("ordered", "0")  # entries of one moment stand by their ids
+        self._session.set_note("ordered", "0")  # entries of one moment are in the order of their ids
 
     def add_variant(self, variant: Variant) -> None:
-        """Noting again changes nothing."""
+        """Record a variant. Recording it again changes nothing."""
         self._session.many("note_variant", [(variant.id, variant.base)])
 
     def set_merged(self) -> None:
-        """Entries came from another replica."""
+        """Record that entries came from another replica."""
         self._session.set_note("merged", "1")
 
     def place(self, drafts: Sequence[NewEntry]) -> list[Move]:
-        """Append these to the chain, and put each where it belongs by `recorded` and then by id; returns the entries that
-        had to move, each as (seq before, seq now). Vectors move along; everything else that is derived must be
-        cleared. In a ledger that is not ordered, all entries are put in order."""
+        """Append entries to the chain, and put each in its place by `recorded` and then by id. Returns the
+        entries that moved, as (seq before, seq now). Vectors move with them; everything else that is derived
+        must be cleared. If the ledger is not ordered, all entries are put in order."""
         session = self._session
         fresh, places, moves = self._make_room(drafts)
         chain(session, fresh, places, NEVER)

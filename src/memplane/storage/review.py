@@ -24,28 +24,29 @@ class Review(Noun):
     """Reads of review decisions and of the quarantine."""
 
     def decision(self, id_: str) -> ReviewDecision:
-        """What was ruled about a memory or an entry, whether that is there or not."""
+        """The last decision about a memory or an entry, which need not exist."""
         row = self._session.one("ruling", id=id_)
         return ReviewDecision() if row is None else ReviewDecision(released=bool(row[0]), pinned=bool(row[1]))
 
     def quarantined(self, *, now: Instant, limit: int, offset: int = 0) -> list[int]:
-        """Entries that were flagged, or of which a live memory was, and that nobody has released; the newest first."""
+        """The seqs of entries in quarantine: flagged, or with a flagged live memory, and not released; newest
+        first."""
         return [seq for (seq,) in self._session.all("quarantined_seqs", now=now, limit=limit, offset=offset)]
 
     def quarantined_count(self, *, now: Instant) -> int:
-        """How many entries that are."""
+        """How many entries are in quarantine."""
         return int(self._session.one("quarantine_size", now=now)[0])
 
     def quarantined_turns(self, *, limit: int) -> list[int]:
-        """The numbers of turns that are flagged and not released, the newest first."""
+        """The numbers of turns that are flagged and not released, newest first."""
         return [n for (n,) in self._session.all("quarantined_turns", limit=limit)]
 
     def flagged_count(self, *, limit: int) -> int:
-        """How many memories carry a flag, released or not; counted no further than the limit."""
+        """How many memories are flagged, released or not; counted up to the limit."""
         return int(self._session.one("flagged_size", limit=limit)[0])
 
     def quarantined_among(self, ids: Sequence[str]) -> set[str]:
-        """Of these memories, the ones that are flagged and not released."""
+        """Those of these memories that are flagged and not released."""
         return {id_ for (id_,) in self._session.all("quarantined_among", ids=list(ids))}
 
 
@@ -56,5 +57,5 @@ class ReviewWriter(Review):
         self._session: WriteSession = session
 
     def decide(self, id_: str, decision: ReviewDecision) -> None:
-        """What is ruled now takes the place of what was ruled before."""
+        """Set the decision about a memory or an entry."""
         self._session.many("rule", [(id_, int(decision.released), int(decision.pinned))])

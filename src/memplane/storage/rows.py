@@ -66,7 +66,7 @@ COLLECTION_COLUMNS = (
 _KINDS = {kind.value: kind for kind in Kind}
 _STATES = {state.value: state for state in State}
 _TIERS = {tier.value: tier for tier in Tier}
-"""Looked up rather than called: a recall reads dozens of memories."""
+"""Dictionaries rather than calls of the enum: a recall reads dozens of memories."""
 _decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_times = msgspec.json.Decoder(tuple[MentionedTime, ...]).decode
 _encode = msgspec.json.Encoder().encode

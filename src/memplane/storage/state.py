@@ -24,7 +24,7 @@ class Marks(msgspec.Struct, frozen=True):
     """How far a space is. Cheap to read: a cache compares it with what it saw."""
 
     generation: int
-    """Grows whenever rows are removed: what a cache holds from before may be forgotten by now."""
+    """Grows whenever rows are removed: a cache from before may contain forgotten rows."""
     cursor: int
     """The last seq the projection includes."""
     indexed: int
@@ -55,22 +55,22 @@ class State(Noun):
         return int(self._session.note("cursor") or 0)
 
     def note(self, name: str) -> str | None:
-        """A small named value kept beside the ledger, outside of any replay."""
+        """A small named value. A replay does not change it."""
         return self._session.note(f"note:{name}")
 
     def pinned(self, name: str) -> str | None:
-        """What was pinned under this name, unless something was forgotten since."""
+        """The text pinned under this name; None if something was erased since."""
         found = self._session.one("pinned", name=name)
         return None if found is None else str(found[0])
 
     def erasures(self) -> int:
-        """How often something went for good, by `erase`, `purge_superseded` or `clear_projection`: each unpins
-        everything, since what was told may hold it."""
+        """How often something was erased, by `erase`, `purge_superseded` or `clear_projection`. Each drops all
+        pinned texts, since they may contain what was erased."""
         found = self._session.one("erasures")
         return int(found[0])
 
     def marks(self) -> Marks:
-        """One row, whatever the size of the space."""
+        """How far the space is; cheap at any size."""
         return Marks(*self._session.one("marks"))
 
 
@@ -81,7 +81,7 @@ class StateWriter(State):
         self._session: WriteSession = session
 
     def set_derived(self, seq: int) -> None:
-        """Memories are derived from everything up to seq."""
+        """Record that memories are derived from every entry up to seq."""
         self._session.set_note("derived", str(seq))
 
     def cursor(self) -> int:
@@ -89,16 +89,16 @@ class StateWriter(State):
         return self._session.cursor
 
     def marks(self) -> Marks:
-        """One row, whatever the size of the space."""
+        """How far the space is; cheap at any size."""
         return msgspec.structs.replace(super().marks(), cursor=self._session.cursor)
 
     def set_cursor(self, seq: int) -> None:
-        """The projection now includes everything up to seq."""
+        """Record that the projection includes every entry up to seq."""
         self._session.cursor = seq
 
     def clear_projection(self) -> None:
-        """Drop everything derived and set the cursor, and how far memories were derived and turns embedded, to 0; the
-        generation grows. Vectors and accesses stay, for the turns and memories that come again; so do notes."""
+        """Remove everything derived, and set all progress to 0. Vectors and access counts stay, for the turns
+        and memories that a replay brings back; so do notes."""
         self._session.set_note("indexed", "0")
         self._session.words.clear()
         for query in (*CLEARING, "forget_embedded", "grow_generation", "grow_library"):
@@ -109,11 +109,11 @@ class StateWriter(State):
         self.set_cursor(0)
 
     def set_note(self, name: str, value: str) -> None:
-        """Keep a small named value."""
+        """Store a small named value."""
         self._session.set_note(f"note:{name}", value)
 
     def pin(self, name: str, text: str, *, at: Instant) -> None:
-        """Keep what was told then, unless something later is pinned there. Only the last `PINS_MAX` stay."""
+        """Pin a text under a name, unless a later one is pinned there. Only the last `PINS_MAX` are kept."""
         self._session.many("pin", [(name, at, text)])
         self._session.many("drop_old_pins", [(PINS_MAX,)])
 

@@ -22,18 +22,18 @@ _QUOTED = frozenset({"end"})
 
 
 class RowStability(StrEnum):
-    """What may have become of a row since it was copied."""
+    """How a row may differ from its copy."""
 
     LEDGER = "ledger"
-    """It may have another place in the order, or another name; nothing else of it changes."""
+    """Its place or its id may change, nothing else."""
     GROWS = "grows"
-    """It is as it was: a row that only the copy has is not from here."""
+    """It never changes: a row that only the copy has is from elsewhere."""
     ERASED = "erased"
-    """It is as it was or it is gone."""
+    """It never changes, but may be erased."""
     LISTED = "listed"
-    """It may have changed, but it is there."""
+    """It may change, but is never removed."""
     CHANGES = "changes"
-    """Anything."""
+    """It may change or be removed."""
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Table(msgspec.Struct, frozen=True):
     heavy: str | None = None
     """A column that may be large: a page takes as many rows as fit into memory."""
     words: Indexed | None = None
-    """Its rows are in this index of words."""
+    """Its rows are in this word index."""
     only: str | None = None
     """A condition for the rows that are moved."""
     flags: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Table(msgspec.Struct, frozen=True):
         return row[: len(self.key)]
 
     def place(self, column: str) -> int:
-        """Where in a row this column stands."""
+        """The position of a column in a row."""
         return self.columns.index(column)
 
 
@@ -131,7 +131,8 @@ SPACE_TABLES = (
     _table("pinned", "name", "at text", heavy="text"),
     META,
 )
-"""In the order in which they are copied: what a tombstone allows comes after it, and how far a space is comes last."""
+"""In the order in which they are copied: payloads after the tombstones that allow to remove them, and progress
+last."""
 
 CATALOG_TABLES = (
     _table("once", "word", change=RowStability.GROWS),
@@ -162,12 +163,12 @@ class Tables(Noun):
     """Reads of rows as they are."""
 
     def rows(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
-        """Up to so many whose key is larger, in the order of keys; none at the end only. Of a table with a heavy column
-        as many as have no more than `bytes_max` in it, and one at least."""
+        """Rows with a larger key, in the order of keys; none only at the end. For a table with a heavy column,
+        as many as fit into `bytes_max`, and one at least."""
         return page(self._session.all, table, after, limit, bytes_max)
 
     def counts(self) -> dict[str, int]:
-        """How many there are in each table."""
+        """The number of rows of each table."""
         return counts_of(SPACE_TABLES, self._session.one("copy_counts"))
 
 
@@ -178,8 +179,8 @@ class TablesWriter(Tables):
         self._session: WriteSession = session
 
     def restore(self, table: Table, copied: Sequence[Row]) -> None:
-        """Add these as they are, with their entries in the index of words; none of the keys is taken, except in `meta`,
-        where the value is replaced."""
+        """Add rows as they are, and their words to the index. Their keys must be new, except in `meta`, where
+        the value is replaced."""
         query = "set_note" if table == META else f"copy_{table.name}_add"
         self._session.many(query, flagged(table, copied))
         _change_words(self._session, table, copied, self._session.words.add)
@@ -187,12 +188,13 @@ class TablesWriter(Tables):
             self._session.start()
 
     def remove(self, table: Table, copied: Sequence[Row]) -> None:
-        """Take these out, as they are there. A payload goes only if its entry has a tombstone."""
+        """Remove these rows. A payload is removed only if its entry has a tombstone."""
         _change_words(self._session, table, copied, self._session.words.drop)
         self._session.many(f"copy_{table.name}_drop", [table.key_of(row) for row in copied])
 
     def reorder(self, moves: Sequence[tuple[int, int]], names: Sequence[tuple[int, str, str | None]]) -> None:
-        """Give entries other places: (position, seq), all of them at once. And other names: (position, id, chained id)."""
+        """Give entries other places, all at once, as (position, seq), and other ids, as (position, id, chained
+        id)."""
         self._session.many("reorder_entry", [(-seq, position) for position, seq in moves])
         if moves:
             self._session.run("settle_entries")
@@ -223,7 +225,7 @@ def page(
 
 
 def _fitting(sizes: Sequence[int], bytes_max: int) -> int:
-    """How many of the first have no more than so much together; one has to do."""
+    """How many of the first rows fit into `bytes_max`, and one at least."""
     whole = 0
     for count, size in enumerate(sizes):
         whole += size
@@ -233,7 +235,7 @@ def _fitting(sizes: Sequence[int], bytes_max: int) -> int:
 
 
 def flagged(table: Table, changed: Sequence[Row]) -> list[Row]:
-    """With true and false where a column holds those: one engine has numbers for them."""
+    """With booleans in the columns that hold them: SQLite has numbers."""
     places = [table.place(column) for column in table.flags]
     if not places:
         return list(changed)
@@ -243,7 +245,7 @@ def flagged(table: Table, changed: Sequence[Row]) -> list[Row]:
 
 
 def _text_of(table: Table, row: Row) -> str:
-    """What the index of words holds of it."""
+    """The text of a row that is in the word index."""
     match table.words:
         case "memory":
             text, key, tags = (row[table.place(column)] for column in ("text", "key", "tags"))
@@ -269,7 +271,7 @@ def _change_words(
 
 
 def _statements_of(tables: Sequence[Table]) -> dict[str, str]:
-    """By name, as `load` takes them."""
+    """The statements of a move by name, as `load` takes them."""
     found: dict[str, str] = {}
     for table in tables:
         found.update(_of(table))

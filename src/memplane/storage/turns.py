@@ -36,8 +36,8 @@ class Turns(Noun):
     """Reads of turns."""
 
     def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
-        """Conversations with turns, of this project if one is given, the one with the newest turn first; only turns of
-        the project are counted then."""
+        """Conversations, of one project or of all, by their newest turn, newest first. With a project, only its
+        turns are counted."""
         found = self._session.all("conversations", project=project, limit=limit, offset=offset)
         return [
             Conversation(
@@ -56,7 +56,8 @@ class Turns(Noun):
         return [rows.turn_from(row) for row in found]
 
     def match(self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False) -> list[Turn]:
-        """As `match_memories`, over turns."""
+        """Turns that contain any of the words; see `Memories.match`. Turns that are not in the word index yet
+        are scanned."""
         if not words:
             return []
         wanted = conditions.of_turns(where)
@@ -73,13 +74,13 @@ class Turns(Noun):
         return [*waiting, *found[: limit - len(waiting)]]
 
     def heads(self, *, after: int, until: int, limit: int) -> list[TurnHead]:
-        """Turns with after < n <= until, in order. Before the worker came to a turn, `words` and `asks` are guesses from
-        its length and its last character."""
+        """Turns with after < n <= until, in order. Until the worker has processed a turn, `words` and `asks`
+        are estimates from its length and its last character."""
         found = self._session.all("turn_heads", after=after, until=until, limit=limit)
         return [TurnHead(*row) for row in found]
 
     def at(self, numbers: Sequence[int], where: Filter) -> list[Turn]:
-        """Those of these turns that pass the filter."""
+        """The turns with these numbers that pass the filter."""
         found = self._session.filtered("turns_at", conditions.of_turns(where), numbers=list(numbers))
         return [rows.turn_from(row) for row in found]
 
@@ -88,8 +89,8 @@ class Turns(Noun):
         return [rows.turn_from(row) for row in self._session.all("turns_between", first=first, last=last)]
 
     def before(self, turn: Turn) -> Turn | None:
-        """The one before it in its conversation, by time and then by place in the ledger. Outside of any conversation,
-        the nearest earlier turn that is in none either, among the last few entries only."""
+        """The previous turn of its conversation, by time and then by place in the ledger. For a turn without a
+        conversation, the previous one without a conversation, among the last few entries."""
         n = turn_number(turn.seq, turn.ordinal)
         if turn.conversation is None:
             row = self._session.one("turn_before_outside", n=n)
@@ -100,8 +101,8 @@ class Turns(Noun):
         return None if row is None else rows.turn_from(row)
 
     def after(self, turn: Turn, *, limit: int, offset: int = 0) -> list[Turn]:
-        """Those that may have it before them: later in the ledger and, in a conversation, not said earlier; the nearest
-        first. Outside of any conversation, only among the next few entries."""
+        """The turns that may follow it: later in the ledger and, in a conversation, not earlier in time;
+        nearest first. For a turn without a conversation, only among the next few entries."""
         n = turn_number(turn.seq, turn.ordinal)
         if turn.conversation is None:
             found = self._session.all("turns_after_outside", n=n, limit=limit, offset=offset)

@@ -75,27 +75,27 @@ class Vectors(Noun):
     """Reads of vectors."""
 
     def model(self, model_id: str, dimension: int) -> int | None:
-        """The number of an embedding model whose vectors may be here."""
+        """The number of an embedding model; None if it was never used here."""
         numbers = {(id_, length): n for id_, length, n in self._session.all("models")}
         return numbers.get((model_id, dimension))
 
     def search(self, model: int) -> "VectorSearch | None":
-        """Where the engine looks for vectors of this model itself; None: they are few enough to be loaded."""
+        """The search of the engine among vectors of this model; None if they are few enough to be loaded."""
         dimension = self._session.note(searched(model))
         return None if dimension is None else VectorSearch(self._session.connection, model, int(dimension))
 
     def current_model(self) -> int | None:
-        """The number of the model that vectors are made with; None as long as there are none."""
+        """The number of the model in use; None before the first vector."""
         number = self._session.note("model")
         return None if number is None else int(number)
 
     def embedded(self, model: int) -> int:
-        """Every turn up to this number has a vector of this model. A turn has one vector, so that of a model which is
-        not in use nothing is promised."""
+        """Every turn up to this number has a vector of this model; 0 for a model that is not in use, because a
+        turn has one vector only."""
         return int(self._session.note(f"embedded:{model}") or 0) if model == self.current_model() else 0
 
     def turns(self, model: int, *, after: int, limit: int) -> list[tuple[int, TurnVector]]:
-        """(stamp, vector) of this model with a stamp beyond `after`, in the order of stamps."""
+        """(stamp, vector) of this model with a stamp after `after`, in the order of stamps."""
         return [
             (stamp, TurnVector(n, words, bool(asks), digest, vector))
             for stamp, n, words, asks, digest, vector in self._session.all(
@@ -104,30 +104,30 @@ class Vectors(Noun):
         ]
 
     def turns_at(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
-        """The vectors of these turns, as far as there are any."""
+        """The vectors of these turns, as far as they have one."""
         return dict(self._session.all("turn_vectors_at", model=model, numbers=list(numbers)))
 
     def turn_digests(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
-        """Of these turns, those with a vector of this model, and what it was made from."""
+        """For those of these turns with a vector of this model, the digest of the text it was made from."""
         return dict(self._session.all("turn_digests", model=model, numbers=list(numbers)))
 
     def stale_turns(self, *, limit: int) -> list[int]:
-        """Turns that had a vector and wait for another, in order."""
+        """Turns whose vector is out of date, in order."""
         return [n for (n,) in self._session.all("stale_turns", limit=limit)]
 
     def memories(self, model: int, *, after: int, limit: int) -> list[tuple[int, MemoryVector]]:
-        """As `turn_vectors`, of memories that are there and wait for no other."""
+        """As `turns`, for memories whose vector is up to date."""
         return [
             (stamp, MemoryVector(*row))
             for stamp, *row in self._session.all("memory_vectors", model=model, after=after, limit=limit)
         ]
 
     def memories_of(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:
-        """The vectors of these memories, as far as there are any."""
+        """The vectors of these memories, as far as they have one."""
         return dict(self._session.all("memory_vectors_of", model=model, ids=list(ids)))
 
     def memory_digests(self, model: int, ids: Sequence[str]) -> dict[str, bytes]:
-        """As `turn_digests`."""
+        """As `turn_digests`, for memories."""
         return dict(self._session.all("memory_digests", model=model, ids=list(ids)))
 
     def pending_memories(self, *, limit: int) -> list[Memory]:
@@ -139,16 +139,16 @@ class Vectors(Noun):
         return int(self._session.one("waiting_count")[0])
 
     def spans(self, model: int, *, after: int, limit: int) -> list[tuple[int, SpanVector]]:
-        """(stamp, vector) of this model with a stamp beyond `after`, in the order of stamps."""
+        """(stamp, vector) of this model with a stamp after `after`, in the order of stamps."""
         found = self._session.all("span_vectors", model=model, after=after, limit=limit)
         return [(stamp, SpanVector(n, digest, vector)) for stamp, n, digest, vector in found]
 
     def spans_at(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
-        """The vectors of these spans, as far as there are any."""
+        """The vectors of these spans, as far as they have one."""
         return dict(self._session.all("span_vectors_at", model=model, numbers=list(numbers)))
 
     def pending_spans(self, *, limit: int) -> list[tuple[int, str]]:
-        """(n, text with the titles it stands under) of spans without a vector of the current model, in order."""
+        """(n, text with the titles above it) of spans without a vector of the current model, in order."""
         return [(n, text) for n, text in self._session.all("spans_waiting", limit=limit)]
 
     def pending_span_count(self) -> int:
@@ -156,7 +156,7 @@ class Vectors(Noun):
         return int(self._session.one("spans_waiting_count")[0])
 
     def span_digests(self, model: int, numbers: Sequence[int]) -> dict[int, bytes]:
-        """Of these spans, those with a vector of this model, and what it was made from."""
+        """As `turn_digests`, for spans."""
         return dict(self._session.all("span_digests", model=model, numbers=list(numbers)))
 
 
@@ -167,8 +167,8 @@ class VectorsWriter(Vectors):
         self._session: WriteSession = session
 
     def use_model(self, model_id: str, dimension: int) -> int:
-        """The number of the model that vectors are made with from now on. Where it is another than before, turns and
-        memories wait for new vectors; the old ones stay until they are replaced, and the generation grows."""
+        """Set the model in use; returns its number. With a new model, turns, memories and spans need new
+        vectors. The old ones stay until they are replaced."""
         number = self.model(model_id, dimension)
         if number is None:
             self._session.many("add_model", [(model_id, dimension)])
@@ -184,7 +184,7 @@ class VectorsWriter(Vectors):
         return number
 
     def add_turns(self, model: int, vectors: Sequence[TurnVector], *, until: int) -> None:
-        """Add or replace; every turn up to `until` has one now. Turns that are gone meanwhile get none."""
+        """Add or replace vectors; every turn up to `until` has one then. Turns that no longer exist get none."""
         self._session.many("drop_turn_vector", [(vector.n,) for vector in vectors])
         self._session.many(
             "add_turn_vector",
@@ -196,11 +196,11 @@ class VectorsWriter(Vectors):
         self._session.set_note(f"embedded:{model}", str(until))
 
     def reset_turns(self, numbers: Sequence[int]) -> None:
-        """Take the vectors of these turns away, as far as there are any; they wait for new ones."""
+        """Remove the vectors of these turns, so that new ones are made."""
         self._session.many("embed_turn_again", [(n,) for n in numbers])
 
     def add_memories(self, model: int, vectors: Sequence[MemoryVector]) -> None:
-        """Add or replace; such a memory does not wait any more. Memories that are gone get none."""
+        """Add or replace vectors. Memories that no longer exist get none."""
         self._session.many("drop_memory_vector", [(vector.id,) for vector in vectors])
         self._session.many(
             "add_memory_vector", [(vector.id, model, vector.digest, vector.vector) for vector in vectors]
@@ -208,12 +208,12 @@ class VectorsWriter(Vectors):
         self._session.many("set_embedded", [(model, vector.id) for vector in vectors])
 
     def keep_memories(self, model: int, ids: Sequence[str]) -> None:
-        """The vectors that these memories have from before are still theirs; they get a new stamp."""
+        """Mark the existing vectors of these memories as up to date, with a new stamp."""
         self._session.many("stamp_memory_vector", [(id_,) for id_ in ids])
         self._session.many("set_embedded", [(model, id_) for id_ in ids])
 
     def add_spans(self, model: int, vectors: Sequence[SpanVector]) -> None:
-        """Add or replace; such a span does not wait any more. Spans that are gone meanwhile get none."""
+        """Add or replace vectors. Spans that no longer exist get none."""
         self._session.many("drop_span_vector", [(vector.n,) for vector in vectors])
         self._session.many(
             "add_span_vector", [(vector.n, model, vector.digest, vector.vector) for vector in vectors]
@@ -221,7 +221,7 @@ class VectorsWriter(Vectors):
         self._session.many("set_span_embedded", [(model, vector.n) for vector in vectors])
 
     def keep_spans(self, model: int, numbers: Sequence[int]) -> None:
-        """The vectors that these spans have from before are still theirs; they get a new stamp."""
+        """Mark the existing vectors of these spans as up to date, with a new stamp."""
         self._session.many("stamp_span_vector", [(n,) for n in numbers])
         self._session.many("set_span_embedded", [(model, n) for n in numbers])
 
@@ -321,5 +321,5 @@ def _packed(vector: Vector) -> bytes:
 
 
 def searched(model: int) -> str:
-    """The name of the note that a space has where its engine has an index for the vectors of this model."""
+    """The name of the note that says that the engine has an index for the vectors of this model."""
     return f"searched:{model}"

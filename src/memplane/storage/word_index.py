@@ -14,7 +14,7 @@ class WordIndex(Noun):
     """Reads of the word index."""
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
-        """In how many memories and turns each stem occurs. Stems are ours (`words.stems_of`), not the database's."""
+        """In how many memories and turns each stem occurs. Stems are those of `words.stems_of`."""
         counts = dict.fromkeys(stems, 0)
         for term, count in self._session.words.frequencies(stems):
             counts[term] += count
@@ -26,44 +26,44 @@ class WordIndex(Noun):
         return counts
 
     def lag(self) -> int:
-        """How many projected turns a search cannot reach; 0 for an engine that indexes within the commit."""
+        """How many turns a search cannot find yet, because they are too far from the index to be scanned."""
         (waiting,) = self._session.one("tail_size", indexed=self._session.indexed())
         return max(0, int(waiting) - TAIL_TURNS_MAX)
 
     def corpus_size(self) -> int:
-        """About how many memories and turns there are; cheap at any size."""
+        """The approximate number of memories and turns; cheap at any size."""
         return int((self._session.one("corpus_size") or (0,))[0])
 
     def occurrences(self, stem: str) -> list[int]:
-        """The number of every indexed turn that holds the stem, once for each time it does. A stem that `is_prefix`
-        stands for every one that begins with it."""
+        """The numbers of indexed turns that contain the stem, once for each occurrence. A stem that `is_prefix`
+        finds every stem that begins with it."""
         return self._session.words.occurrences("turn", [stem])[stem]
 
     def occurrences_of(self, stems: Sequence[str]) -> dict[str, list[int]]:
-        """The same of each of these."""
+        """The same for each of these stems."""
         return self._session.words.occurrences("turn", stems) if stems else {}
 
     def common(self, words: Sequence[str], *, beyond: int) -> set[str]:
-        """Of these words, those that more than `beyond` turns hold; looks no further than that."""
+        """Those of these words that more than `beyond` turns contain; counts no further."""
         return self._common("turn", words, beyond)
 
     def not_indexed(self, *, after: int, until: int, limit: int) -> list[tuple[int, str]]:
-        """(n, text) of turns with after < n <= until that the word index does not hold yet, the last first."""
+        """(n, text) of turns with after < n <= until that are not in the word index yet, last first."""
         first = max(after, self._session.indexed())
         return [
             (n, text) for n, text in self._session.all("not_indexed", after=first, until=until, limit=limit)
         ]
 
     def span_occurrences(self, stem: str) -> list[int]:
-        """The number of every span that holds the stem, once for each time it does; see `IndexReader.occurrences`."""
+        """As `occurrences`, for spans."""
         return self._session.words.occurrences("span", [stem])[stem]
 
     def common_in_spans(self, words: Sequence[str], *, beyond: int) -> set[str]:
-        """Of these words, those that more than `beyond` spans hold."""
+        """As `common`, for spans."""
         return self._common("span", words, beyond)
 
     def indexed(self) -> int:
-        """The last turn that is in the index of words."""
+        """The number of the last turn in the word index."""
         return self._session.indexed()
 
     def _common(self, kind: Indexed, words: Sequence[str], beyond: int) -> set[str]:
@@ -83,7 +83,8 @@ class WordIndexWriter(WordIndex):
         self._session: WriteSession = session
 
     def index_until(self, n: int) -> bool:
-        """Bring the index of words nearer to holding every turn up to this one, and none after; False when it is so."""
+        """Index or remove some turns, so that the index contains every turn up to this one and none after it;
+        False once it does."""
         indexed = self._session.indexed()
         if indexed > n:
             found = self._session.all("not_indexed", after=n, until=indexed, limit=_INDEX_TURNS)
@@ -98,8 +99,6 @@ class WordIndexWriter(WordIndex):
         return last != n
 
     def index_turns(self, *, at_least: int = 1, limit: int = INDEX_TURNS_MAX) -> int:
-        """Take waiting turns into the index, if there are enough to be worth a segment; returns how many.
-
-        The index grows in the ledger's order: turns beyond the cursor wait until those before them are projected.
-        """
+        """Add turns to the index, if there are enough to be worth a segment; returns how many. See
+        `WriteSession.index_turns`."""
         return self._session.index_turns(at_least=at_least, limit=limit)

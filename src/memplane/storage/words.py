@@ -1,9 +1,8 @@
-"""Text as an index sees it, for every script and both database engines.
+"""Text as the word index sees it, for every script and both engines.
 
-Full-text engines split on spaces, so scripts that do not write them would be one long word. Runs of
-such a script become overlapping pairs of characters, plus the last one alone, so that every character
-begins a token and a single one can be looked up as a prefix. A symbol is a word of its own, whatever it touches:
-`party🎉` holds two.
+Full-text engines split on spaces, so a text in a script without spaces would be one long word. Runs of such a
+script become overlapping pairs of characters, plus the last one alone, so that every character begins a token
+and a single one can be found as a prefix. A symbol is a word of its own: `party🎉` is two words.
 """
 
 import re
@@ -27,7 +26,7 @@ _UNSPACED = (
     "\U00020000-\U0003ffff"  # CJK extensions
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
-# Written out rather than asked of `unicodedata`, whose answers change with Python: what was indexed under one version
+# Written out rather than taken from `unicodedata`, which changes with Python: what was indexed under one version
 # must come out the same under the next, or it cannot be deleted again.
 _SYMBOL = re.compile(
     "[\U0001f1e6-\U0001f1ff]{2}"  # a flag is two letters
@@ -39,73 +38,74 @@ _SYMBOL = re.compile(
 _VARIATION = re.compile("[\ufe00-\ufe0f]")  # how a symbol is drawn, not which
 
 INDEXED_CHARS_MAX = 1_000_000
-"""What is said beyond in one text is kept and shown, but not found."""
+"""Text after this many characters is stored, but not indexed."""
 
 _STEM_CHARS_MAX = 200
 _LONG_WORD = re.compile(r"\S{257}")
 _PIECE = re.compile(r"\s+|\S{1,256}")
 
 _BEGUN = "\uffff"
-"""Behind a query word. It is no character, and so in no text: whatever somebody types, it is no operator."""
+"""Marks a query word as a prefix. It is not a valid character and so in no text, and no input can contain the
+operator."""
 
 # A pair is the shortest run that is looked up whole; one character alone is looked up as a prefix.
 _PAIR = 2
 
 TOKENIZER_OPTIONS = ("remove_diacritics", "2", "categories", "L* N* M* Co So")
-"""What the schema's indexes are made with; marks belong to words, symbols such as emoji are words."""
+"""The options of the schema's indexes: marks belong to words, symbols such as emoji are words."""
 
 _local = threading.local()
 
 
 def index_text(text: str) -> str:
-    """What is handed to the index; the same text always gives the same result, so it can be deleted again."""
+    """The text that is indexed; the same input always gives the same result, so that it can be deleted again."""
     return text[:INDEXED_CHARS_MAX] if text.isascii() else _RUN.sub(_pairs, _normalized(text))
 
 
 def query_text(text: str) -> str:
-    """A question, prepared the same way."""
+    """A query, prepared the same way."""
     return text if text.isascii() else _RUN.sub(_query_pairs, _normalized(text))
 
 
 def begun(word: str) -> str:
-    """A query word that stands for every token that begins with it, as for one that somebody is still typing."""
+    """A query word that matches every token that begins with it, such as a word that is still being typed."""
     return word + _BEGUN
 
 
 def is_prefix(word: str) -> bool:
-    """Whether a query word stands for every token that begins with it."""
+    """Whether a query word matches every token that begins with it."""
     return word.endswith(_BEGUN) or (len(word) < _PAIR and _RUN.fullmatch(word) is not None)
 
 
 def prefix_of(word: str) -> str:
-    """What those tokens begin with."""
+    """The prefix of a query word for which `is_prefix` holds."""
     return word.removesuffix(_BEGUN)
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a question as the index splits them, folded but not stemmed."""
+    """The words of a query as the index splits them, folded but not stemmed."""
     return _tokens(query_text(text), "unicode61")
 
 
 def stems_of(text: str) -> list[str]:
-    """The tokens the index holds for a text."""
+    """The tokens of a text in the index."""
     return _tokens(index_text(text), "porter", "unicode61")
 
 
 def index_key(stem: str) -> str:
-    """A stem as a table keeps it: a key has a largest size, and a word has none."""
+    """A stem as a table stores it: a key has a maximum size, a word has none."""
     if len(stem) <= _STEM_CHARS_MAX:
         return stem
     return stem[:64] + sha256(stem.encode()).hexdigest()
 
 
 def held_words(stems: frozenset[str], words: Sequence[str]) -> list[str]:
-    """Those of the words by which the index would find a text of these stems."""
+    """Those of the words with which the index would find a text with these stems."""
     return [word for word in words if _holds(stems, word)]
 
 
 def _holds(stems: frozenset[str], word: str) -> bool:
-    """As the index does it: the word is split and stemmed, but not into pairs again, and nothing is never held."""
+    """As in the index: the word is split and stemmed, but not into pairs again. An empty word matches nothing."""
     if is_prefix(word):
         return any(stem.startswith(prefix_of(word)) for stem in stems)
     wanted = _tokens(word, "porter", "unicode61")

@@ -1,8 +1,8 @@
-"""Which spaces have something waiting, where workers on several machines share them.
+"""The queue of spaces with pending work, for workers on several machines.
 
-The ledger is the queue: what is to be done follows from a space's own marks, which move in the transaction that writes the
-results. `Work` only says where to look, and lends a space to one worker at a time so that two do not do the same. Losing
-all of it would cost a look at every space, and nothing else.
+The ledger is the real queue: pending work follows from a space's own marks, which change in the transaction
+that writes the results. `Work` only says where to look, and leases a space to one worker at a time so that two
+do not do the same. If all of it were lost, workers would check every space, and nothing else would happen.
 """
 
 import threading
@@ -16,11 +16,11 @@ from memplane.clock import Instant
 from memplane.storage.store import Reader
 
 LOST = "lost"
-"""In place of an error's code: whoever had the lease was not heard of again."""
+"""Instead of an error code: the worker with the lease stopped reporting."""
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """One space, lent to one worker until somebody gives it back or it is not renewed in time."""
+    """One space, leased to one worker until it is returned or not renewed in time."""
 
     tenant_number: int
     owner_number: int
@@ -28,22 +28,22 @@ class Lease(msgspec.Struct, frozen=True):
     owner: str
     holder: str
     attempts: int
-    """How often it was tried since it last got on."""
+    """How many attempts since the last progress."""
     failures: int
-    """Of these, those that were the space's own fault as far as anybody can tell."""
+    """How many of these failed because of the space itself, as far as is known."""
     error: str | None
-    """The code of the last one."""
+    """The code of the last failure."""
 
 
 class NoWork(msgspec.Struct, frozen=True):
-    """Nothing is to be done now."""
+    """No work is pending."""
 
     length: Instant | None = None
-    """In so long there will be, by itself; None: not before something comes in."""
+    """After this time there will be work without new input; None if only new input brings work."""
 
 
 class DeadSpace(msgspec.Struct, frozen=True):
-    """A space that failed too often: it waits for a person."""
+    """A space that failed too often: it is not retried until a person says so."""
 
     tenant: str
     owner: str
@@ -53,120 +53,123 @@ class DeadSpace(msgspec.Struct, frozen=True):
 
 
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):
-    """How the work stands, over all spaces."""
+    """The pending work of all spaces."""
 
     waiting: int
-    """Spaces in which something is to be done and nobody is at it."""
+    """Spaces with pending work and without a lease."""
     held: int
-    """Spaces that a worker is at."""
+    """Spaces with a lease."""
     resting: int
-    """Spaces that are looked at again at some time."""
+    """Spaces that will be checked again at a known time."""
     dead: int
     failing: int
-    """Spaces whose last attempt failed; they are tried again."""
+    """Spaces whose last attempt failed; they are retried."""
     oldest: Instant
-    """How long the one that waits longest has waited."""
+    """The age of the longest waiting space."""
     behind: int
     """Entries that no memories are derived from yet."""
 
 
 class WorkerCounts(msgspec.Struct):
-    """What a worker has done since it began."""
+    """What a worker has done since it started."""
 
     taken: int = 0
     """Leases it took."""
     steps: int = 0
     failures: int = 0
     lost: int = 0
-    """Leases it took over from a worker that was not heard of again."""
+    """Leases it took over from a worker that stopped reporting."""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True):
-    """A worker, as the others see it."""
+    """A worker of the cluster."""
 
     holder: str
     began: Instant
     seen: Instant
     ended: bool
-    """It said so, or was not heard of for a while."""
+    """It reported its end, or did not report for a while."""
     done: WorkerCounts
 
 
 class Job(Enum):
-    """How it stands with something that is done once for a period."""
+    """The state of a job that runs once for each period."""
 
     YOURS = "yours"
     DONE = "done"
     ELSEWHERE = "elsewhere"
-    """Somebody else is at it; ask again, since they may die."""
+    """Another worker has it. Ask again: that worker may die."""
 
 
 class Work(Protocol):
-    """Any number of processes use it at once. Time is the database's own, so that machines agree on it; lengths are in
-    microseconds. A space is marked as waiting by the engine itself, in the transaction in which something comes in."""
+    """Any number of processes use it at once. Times come from the database, so that machines agree on them;
+    durations are in microseconds. The engine marks a space as waiting in the transaction that appends an entry."""
 
     def take(self, holder: str, *, after: int, length: Instant) -> Lease | None:
-        """A space that waits: of the next tenant after that number, round and round, the one that waits longest. A tenant
-        with many waiting spaces so keeps no other waiting. Leases that ran out are there to be taken again."""
+        """Lease a waiting space: the longest waiting one of the next tenant after this number, in turn, so that
+        a tenant with many waiting spaces does not block others. Expired leases can be taken again."""
 
     def renew(self, lease: Lease, *, length: Instant) -> bool:
-        """Whether it is still ours."""
+        """Extend a lease; returns False if it is held by another worker."""
 
     def give_back(self, lease: Lease, *, got_on: bool) -> None:
-        """More is to be done, by whoever comes next; with `got_on`, what failed before is forgotten."""
+        """Return a lease with work left, for any worker. With `got_on`, earlier failures are reset."""
 
     def finish(self, lease: Lease, decide: Callable[[Reader], NoWork | None]) -> bool:
-        """Nothing waits there, if `decide` finds so: it reads the space while nobody can write to it, and answers None
-        where something came in meanwhile. False then, or where the lease is not ours any more."""
+        """Return a lease without work left, if `decide` agrees: it reads the space while no transaction can
+        write to it, and returns None if new work came in. Returns False then, or if the lease is held by
+        another worker."""
 
     def fail(self, lease: Lease, *, error: str, length: Instant, counted: bool) -> None:
-        """It is tried again in so long; `counted` as a failure of the space's own, or as somebody else's trouble."""
+        """Return a lease after a failure, to be retried after this time. `counted` if the space itself is the
+        cause."""
 
     def bury(self, lease: Lease, *, error: str) -> None:
-        """It is not tried again until somebody says so."""
+        """Return a lease after the last attempt. The space is not retried until `retry`."""
 
     def dead(self, *, limit: int) -> list[DeadSpace]:
-        """Those buried, the longest dead first."""
+        """Spaces that failed too often, longest first."""
 
     def retry(self, tenant: str | None = None, owner: str | None = None) -> int:
-        """Try this one again at once, whether it is dead or waits after a failure; without a name, all. How many."""
+        """Retry a failed space at once, dead or not; without a name, all of them. Returns how many."""
 
     def backlog(self) -> Backlog:
-        """Exact; takes time where very many wait."""
+        """Exact counts; slow if very many spaces wait."""
 
     def in_trouble(self, *, limit: int) -> dict[tuple[str, str], int]:
-        """Spaces that do not get on, dead or not, and how often they were tried."""
+        """Spaces whose attempts fail, dead or not, with the number of attempts."""
 
     def schedule(self, within: Instant, *, renew: Callable[[], bool]) -> None:
-        """Have every space looked at, spread over that time. Calls `renew` now and then; stops where it says no."""
+        """Schedule a check of every space, spread over this time. Calls `renew` now and then, and stops if it
+        returns False."""
 
     def take_job(self, name: str, period: str, holder: str, *, length: Instant) -> Job:
-        """Something to do once for this period. Where its holder is not heard of any more, it is somebody else's."""
+        """Take a job that runs once for this period. A job whose holder stopped reporting can be taken again."""
 
     def renew_job(self, name: str, period: str, holder: str, *, length: Instant) -> bool:
-        """Whether it is still ours."""
+        """Extend a lease; returns False if it is held by another worker."""
 
     def finish_job(self, name: str, period: str, holder: str, *, kept: Instant) -> bool:
-        """It is done for this period, for everybody; of other periods it is remembered for so long. Whether it was still
-        ours to say so."""
+        """Mark a job as done for this period. Other periods are remembered for `kept`. Returns False if another
+        worker has it."""
 
     def put_job_off(self, name: str, period: str, holder: str, *, length: Instant) -> None:
-        """It failed; whoever asks in so long may try again."""
+        """Return a failed job; any worker may take it again after this time."""
 
     def report(self, holder: str, done: WorkerCounts, *, ended: bool = False) -> None:
-        """I am here, and this is what I did."""
+        """Report that this worker is alive, and what it has done."""
 
     def colleagues(self, *, silent: Instant) -> list[WorkerInfo]:
-        """Everybody who reported of late, those who began first at the beginning. Whoever was silent for so long ended."""
+        """Workers that reported recently, oldest first. A worker that was silent for `silent` counts as ended."""
 
     def worked(self) -> WorkerCounts:
-        """What all workers did that there ever were."""
+        """The sum of what all workers have done."""
 
     def add_up(self, *, kept: Instant) -> None:
-        """Keep the sum alone of those who were not heard of for so long."""
+        """Keep only the sum of workers that have been silent for `kept`."""
 
     def ring(self) -> None:
-        """Tell those who listen that something waits. Nobody relies on it."""
+        """Notify listening workers that a space waits. Only a hint: workers also poll."""
 
     def listen(self, heard: Callable[[], None], stopped: threading.Event) -> None:
-        """Call `heard` whenever somebody rings, until it is to stop; goes on by itself where the database was away."""
+        """Call `heard` at every notification until `stopped` is set. Reconnects if the database was away."""

@@ -1,7 +1,6 @@
-"""What tenants used, and what they may use: the part of the catalog that metering and limits need.
+"""Accounts: what tenants used, and their limits.
 
-Nothing here is synced to the disk: a process that is killed loses nothing of it, a loss of power the last moments. Every
-engine passes tests/storage/contract/test_accounts.py.
+Nothing here is synced to the disk. A killed process loses nothing; a power failure may lose the last moments.
 """
 
 from collections.abc import Mapping
@@ -16,16 +15,16 @@ MINUTE = 60 * SECOND
 
 
 class Account(NamedTuple):
-    """What is counted together: the calls of a tenant to an endpoint, on one day."""
+    """What is counted together: the calls of a tenant to an endpoint on one day."""
 
     tenant: str
     day: int
-    """Since 1970, in UTC."""
+    """Days since 1970, in UTC."""
     endpoint: str
 
 
 class UsageCounts(msgspec.Struct, kw_only=True, gc=False):
-    """What was counted. The names are the columns'."""
+    """What was counted. The fields are named as the columns."""
 
     requests: int = 0
     errors: int = 0
@@ -48,17 +47,17 @@ class UsageCounts(msgspec.Struct, kw_only=True, gc=False):
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """So many, counted from the day on which a billing cycle began."""
+    """A limit, counted from the day a billing cycle began."""
 
     limit: int
     since: int
 
 
 class UseResult(msgspec.Struct, frozen=True):
-    """How an attempt to use something ended; it was counted unless one of these says no."""
+    """The result of an attempt to use something. It was counted unless one of these fields is set."""
 
     wait: Instant = 0
-    """How long until the rate lets the next one through."""
+    """How long until the rate limit allows the next use."""
     exceeded: bool = False
     """The quota is used up."""
 
@@ -77,7 +76,7 @@ class Accounts:
         self._catalog = catalog
 
     def add(self, tallies: Mapping[Account, UsageCounts], *, oldest: int) -> None:
-        """Add to what is there, all or none; what is of a day before `oldest` is dropped."""
+        """Add counts, all or none; counts of days before `oldest` are dropped."""
         rows = [
             (*account, *(getattr(tally, name) for name in _COUNTS))
             for account, tally in tallies.items()
@@ -91,7 +90,7 @@ class Accounts:
         self._catalog.write_unsynced(work)
 
     def tallies(self, tenant: str, *, first: int, last: int) -> list[tuple[Account, UsageCounts]]:
-        """Of the days from the first to the last, in their order."""
+        """The counts of a tenant from the first day to the last, in order."""
         found = self._catalog.read("usage", tenant=tenant, first=first, last=last)
         return [
             (Account(tenant, day, endpoint), UsageCounts(**dict(zip(_COUNTS, counts, strict=True))))
@@ -99,7 +98,7 @@ class Accounts:
         ]
 
     def begin(self, tenant: str, what: str, *, since: int) -> None:
-        """Count a quota from what was metered since then, where that is more than was counted."""
+        """Start a quota from what was metered since then, if that is more than was counted."""
         self._catalog.write_unsynced(
             lambda writer: writer.run("begin_spent", tenant=tenant, what=what, since=since)
         )
@@ -107,8 +106,8 @@ class Accounts:
     def take(
         self, tenant: str, what: str, *, now: Instant, rate: int | None, quota: Quota | None
     ) -> UseResult:
-        """Use one. Exact, whichever processes ask: of any minute no more than `rate` are let through, of the cycle no more
-        than the quota. What is refused is not counted."""
+        """Use one. Exact across processes: at most `rate` in any minute, and at most the quota in a cycle. A
+        refused attempt is not counted."""
 
         def work(writer: CatalogWriter) -> UseResult:
             writer.alone(tenant, what)
@@ -126,19 +125,19 @@ class Accounts:
         return self._catalog.write_unsynced(work)
 
     def give_back(self, tenant: str, what: str, *, since: int) -> None:
-        """One was taken from the quota and not used after all."""
+        """Return one use to the quota."""
         self._catalog.write_unsynced(
             lambda writer: writer.run("give_back", tenant=tenant, what=what, since=since)
         )
 
     def used(self, tenant: str, what: str, *, since: int) -> int:
-        """Of the quota, so far."""
+        """How much of the quota is used."""
         found = self._catalog.read("spent", tenant=tenant, what=what, since=since)
         return int(found[0][0]) if found else 0
 
 
 def _wait(writer: CatalogWriter, tenant: str, what: str, now: Instant, rate: int) -> Instant:
-    """Times from the future are of a clock that was put back, and must not lock anybody out until it is there again."""
+    """Times in the future come from a clock that was set back, and must not block a tenant."""
     found = writer.run("passed", tenant=tenant, what=what, rate=rate)
     at = found[0][0] if found else now - MINUTE
     return min(MINUTE, at + MINUTE - now) if now - MINUTE < at <= now + MINUTE else 0

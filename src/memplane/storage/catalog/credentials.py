@@ -1,7 +1,6 @@
-"""What an installation keeps about credentials: the part of the catalog database that identity needs.
+"""Credentials: the part of the catalog that authentication needs.
 
-The catalog is one database beside the spaces and holds what belongs to no single one of them. Every engine passes
-tests/storage/contract/test_credentials.py. It never holds a secret, only what a secret can be checked against.
+It never contains a secret, only a salted digest to check a secret against.
 """
 
 from collections.abc import Sequence
@@ -14,11 +13,11 @@ from memplane.storage.catalog.catalog import Catalog, CatalogWriter
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One key: what it opens, and what its secret is checked against."""
+    """One key: what it opens, and the digest its secret is checked against."""
 
     id: str
     agent: str | None = None
-    """Set: the credential is `agent:secret`. None: it names the id."""
+    """If set, the credential is `agent:secret`; otherwise it contains the id."""
     salt: bytes
     digest: bytes
     name: str
@@ -30,12 +29,12 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     created: Instant
     expires: Instant | None = None
     used: Instant | None = None
-    """Roughly: see `CredentialStore.touch`."""
+    """Approximate; see `CredentialStore.touch`."""
     revoked: Instant | None = None
     parent: str | None = None
-    """The id of the key it was made with and ends with: that of a session somebody signed in to."""
+    """The id of the key that a login session was created with. The session ends with it."""
     passing: bool = False
-    """A session, or the link to one: it comes and goes by itself, and is in no list of keys."""
+    """A login session, or the link to one: it expires by itself and is not listed."""
 
     def __repr__(self) -> str:
         return f"KeyRecord(id={self.id!r}, name={self.name!r}, …)"
@@ -54,8 +53,8 @@ class CredentialStore:
         self._catalog = catalog
 
     def add(self, record: KeyRecord, *, once: str | None = None) -> bool:
-        """Durable when it returns. With `once`, only the first call with that word in the life of the installation adds
-        anything, whichever processes call: False for every other."""
+        """Add a key, durably. With `once`, only the first call with that word adds a key, in the whole life of
+        the installation and from any process; every other returns False."""
 
         def work(writer: CatalogWriter) -> bool:
             if once is not None and not writer.run("first_time", word=once):
@@ -66,7 +65,7 @@ class CredentialStore:
         return self._catalog.write(work)
 
     def key(self, key_id: str) -> KeyRecord | None:
-        """Also one that is revoked or expired: what that means is not the store's business."""
+        """The key with this id, even if it is revoked or expired."""
         found = self._catalog.read("key", id=key_id)
         return _record(found[0]) if found else None
 
@@ -75,23 +74,24 @@ class CredentialStore:
         return [_record(row) for row in self._catalog.read("keys_of_agent", agent=agent)]
 
     def list_keys(self) -> Sequence[KeyRecord]:
-        """All, the oldest first."""
+        """Every key, oldest first."""
         return [_record(row) for row in self._catalog.read("keys")]
 
     def revoke(self, key_id: str, at: Instant) -> KeyRecord | None:
-        """The key as it is afterwards, None if there is none. Revoking it again changes nothing."""
+        """Revoke a key and return it; None if there is none. Revoking it again changes nothing."""
         if self.key(key_id) is None:
             return None
         self._catalog.write(lambda writer: writer.run("revoke", id=key_id, at=at))
         return self.key(key_id)
 
     def touch(self, key_id: str, at: Instant) -> None:
-        """Note that a key was used. Gives up silently where it would have to wait or cannot write: nobody is refused
-        for want of a note."""
+        """Record that a key was used. Gives up silently if it would have to wait or cannot write, so that a
+        login never fails because of it."""
         self._catalog.try_write(lambda writer: writer.run("touch", id=key_id, at=at))
 
     def lock(self, place: bytes, until: Instant, *, now: Instant) -> None:
-        """Tell every process that a place is locked; forgets locks that are over. Gives up as `touch` does."""
+        """Block logins from an address for every process, and drop blocks that are over. Gives up as `touch`
+        does."""
 
         def work(writer: CatalogWriter) -> None:
             writer.run("forget_locks", now=now)
@@ -100,7 +100,7 @@ class CredentialStore:
         self._catalog.try_write(work)
 
     def locked_until(self, place: bytes) -> Instant | None:
-        """As `lock` noted it, even if that is over."""
+        """Until when `lock` blocks an address, even if that is over."""
         found = self._catalog.read("locked_until", place=place)
         return int(found[0][0]) if found else None
 

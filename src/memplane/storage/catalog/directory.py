@@ -1,11 +1,11 @@
-"""Which space a thing lives in, for those who know its id and not whose it is: the part of the catalog that finds them.
+"""The directory: in which space a document, a collection or a receipt is, for callers who know only its id.
 
-A space is the truth about what is in it, and the directory a hint where to look. It is noted before the space commits, so
-a crash in between leaves an entry too many and never one too few; whoever looks makes sure in the space itself. Every
-engine passes tests/storage/contract/test_directory.py.
+A space is the truth about its contents, and the directory a hint where to look. An id is noted before the space
+commits, so that a crash leaves an entry too many and never one too few; a caller checks the space itself.
 
-A sync for every note would make uploading half as fast. So the directory also says of whom it is complete, and a note
-may be lost with the power as long as its owner is not: whoever misses something looks through those spaces first.
+A sync for every note would halve the speed of uploads. So the directory also says for which owners it is
+complete, and a power failure may lose notes of the others only: a caller who misses an id searches their
+spaces.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,11 +17,12 @@ from memplane.clock import SECOND, Instant
 from memplane.storage.catalog.catalog import Catalog, CatalogWriter
 
 KEPT = 3_600 * SECOND
-"""An entry this new is not dropped, though its space does not have the thing: it may be about to."""
+"""An entry this new is not dropped although its space does not contain the id: the space may be about to
+commit."""
 
 
 class ResourceKind(StrEnum):
-    """What is found by its id alone."""
+    """What can be found by its id alone."""
 
     DOCUMENT = "document"
     COLLECTION = "collection"
@@ -29,7 +30,7 @@ class ResourceKind(StrEnum):
 
 
 class ResourceLocation(msgspec.Struct, frozen=True, gc=False):
-    """Where a thing is said to be."""
+    """Where an id was noted."""
 
     id: str
     owner: str
@@ -47,14 +48,14 @@ class Directory:
         self._catalog = catalog
 
     def note(self, tenant: str, kind: ResourceKind, id: str, owner: str, *, now: Instant) -> None:
-        """Called before the space commits. When it returns, every process finds the thing there, and if this is ever lost, the
-        owner is not `complete`."""
+        """Note where an id is. Called before the space commits. Every process finds it once this returns; if
+        the note is ever lost, the owner is not `complete`."""
         self.note_all(tenant, kind, {id: now}, owner, now=now)
 
     def note_all(
         self, tenant: str, kind: ResourceKind, ids: Mapping[str, Instant], owner: str, *, now: Instant
     ) -> None:
-        """As `note`, for many at once; each with the time it is listed under."""
+        """As `note`, for several ids, each with the time by which it is listed."""
         rows = [(tenant, kind.value, id_, owner, at, now) for id_, at in ids.items()]
 
         def jotted(writer: CatalogWriter) -> bool:
@@ -71,7 +72,7 @@ class Directory:
             self._catalog.write(written)
 
     def forget(self, tenant: str, kind: ResourceKind, id: str, owner: str, *, now: Instant) -> None:
-        """Drop an entry whose space does not have the thing, unless it was noted within `KEPT`."""
+        """Drop an entry whose space does not contain the id, unless it was noted within `KEPT`."""
 
         def work(writer: CatalogWriter) -> None:
             writer.run("forget_place", tenant=tenant, sort=kind, id=id, owner=owner, before=now - KEPT)
@@ -79,8 +80,8 @@ class Directory:
         self._catalog.write_unsynced(work)
 
     def drop(self, tenant: str, kind: ResourceKind, ids: Collection[str], owner: str) -> None:
-        """Of what was forgotten not even the id is left. Somebody may have noted one of them anew and be about to commit, so
-        the owner is not `complete` any more."""
+        """Remove the ids of what was forgotten. Another process may have noted one of them again and be about
+        to commit, so the owner is no longer `complete`."""
         rows = [(tenant, kind.value, id_, owner) for id_ in ids]
 
         def work(writer: CatalogWriter) -> None:
@@ -92,17 +93,17 @@ class Directory:
             self._catalog.wipe()
 
     def of(self, tenant: str, kind: ResourceKind, owner: str) -> list[str]:
-        """The ids of all that an owner is said to have."""
+        """Every id noted for an owner."""
         return [id_ for (id_,) in self._catalog.read("places_of", tenant=tenant, sort=kind, owner=owner)]
 
     def owners(self, tenant: str, kind: ResourceKind, id: str) -> list[str]:
-        """In a stable order."""
+        """The owners an id was noted for, in a stable order."""
         return [owner for (owner,) in self._catalog.read("owners_of", tenant=tenant, sort=kind, id=id)]
 
     def newest(
         self, tenant: str, kind: ResourceKind, *, owners: Collection[str] | None, limit: int, offset: int
     ) -> list[ResourceLocation]:
-        """Those of these owners, or of all; the newest first."""
+        """Entries of these owners, or of all, newest first."""
         found = self._catalog.read(
             "newest_places",
             tenant=tenant,
@@ -115,7 +116,7 @@ class Directory:
         return [ResourceLocation(*row) for row in found]
 
     def count(self, tenant: str, kind: ResourceKind, *, owners: Collection[str] | None) -> int:
-        """How many `newest` would list in all."""
+        """How many entries `newest` returns without a limit."""
         found = self._catalog.read(
             "count_places",
             tenant=tenant,
@@ -126,10 +127,10 @@ class Directory:
         return int(found[0][0]) if found else 0
 
     def complete(self, tenant: str) -> frozenset[str]:
-        """Owners of whom everything is noted and durable: what they had before there was a directory too."""
+        """Owners whose ids are all noted and durable, including those from before the directory existed."""
         return frozenset(owner for (owner,) in self._catalog.read("complete", tenant=tenant))
 
     def set_complete(self, tenant: str, owners: Collection[str]) -> None:
-        """After everything of them was noted; each until something new is."""
+        """Mark owners as complete, after all their ids were noted; valid until the next note."""
         rows = [(tenant, owner) for owner in owners]
         self._catalog.write(lambda writer: writer.run_many("set_complete", rows))

@@ -1,4 +1,4 @@
-"""The address of a database: what is wrong with it is said before anybody is asked, and what is secret in it never is."""
+"""The address of a database: checked before a server is contacted, and shown without secrets."""
 
 import re
 from typing import NamedTuple
@@ -16,15 +16,15 @@ _MISREAD = ("percent-encoded", "unexpected spaces")
 
 
 class Address(NamedTuple):
-    """How to sign in, and what may be said about it."""
+    """How to connect, and what may be shown of it."""
 
     conninfo: str
     where: str
-    """Each host and its port; empty where a part of a password may have been read as one of them."""
+    """Each host and its port; empty if a part of a password may have been parsed as one of them."""
 
 
 def address_of(url: str) -> Address:
-    """Raises `SettingsInvalid` for what no server could mend."""
+    """Parse an address. Raises `SettingsInvalid` if it is invalid."""
     try:
         named = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     except psycopg.ProgrammingError as exc:
@@ -45,7 +45,7 @@ def address_of(url: str) -> Address:
 
 
 def _why(url: str, said: str) -> str:
-    """Never the library's own words, which repeat parts of the address."""
+    """Our own message: that of the library repeats parts of the address."""
     unknown = _UNKNOWN.search(said)
     if unknown is not None and "@" not in url.partition("?")[2]:
         return f"the address of the database has a parameter {unknown[1]!r} that there is not; leave it out"
@@ -55,7 +55,7 @@ def _why(url: str, said: str) -> str:
 
 
 def _where(hosts: str, ports: str) -> str:
-    """As the library reads it: what is not said comes from the environment."""
+    """The hosts and ports; as in the library, missing parts come from the environment."""
     defaults = {it.keyword: (it.val or b"").decode() for it in psycopg.pq.Conninfo.get_defaults()}
     names = (hosts or defaults.get(b"host", "") or "this machine").split(",")
     usual = defaults.get(b"port", "")

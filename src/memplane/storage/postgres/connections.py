@@ -1,4 +1,4 @@
-"""A bounded pool of connections, each in the role that sees one space at a time."""
+"""A bounded pool of connections, in the role that sees one space at a time."""
 
 import logging
 import os
@@ -23,17 +23,17 @@ from memplane.storage.postgres.text import adapt
 
 CONNECTIONS_MAX = 20
 STATEMENT_SECONDS_MAX = 60
-"""A statement of ours takes milliseconds: what takes a minute is stuck."""
+"""Statements take milliseconds: one that takes a minute is stuck."""
 _WAIT_S = 30.0
-"""How long somebody waits for a connection: for others to give one back, or for the server to come back."""
+"""How long a caller waits for a connection: for one that is in use, or for the server to come back."""
 _RECONNECT_S = 0.2
-"""How long the pool tries by itself. Whoever still waits lets it try anew, so that no pause grows long."""
+"""How long the pool retries by itself. A waiting caller makes it try again, so that pauses stay short."""
 _TURN_S = 1.0
 _LOOK_S = 3
-"""How long the database may take to say why there is none."""
+"""How long the database may take to say why there is no connection."""
 _IDLE_S = 300.0
 _PREPARED_MAX = 500
-"""Every statement is planned once for each connection, with its first use: planning takes longer than carrying it out."""
+"""Each connection plans a statement once, with its first use: planning takes longer than execution."""
 _REWRITE_WAIT_MS = 2_000
 _SHORTEST_S = 0.01
 _SETTINGS = {
@@ -51,41 +51,41 @@ _SETTINGS = {
     "enable_mergejoin": "off",
     "enable_material": "off",
 }
-"""Each session's.
+"""The settings of each session.
 
-A plan is made for the largest space and serves all, and these differ by four orders of magnitude: what reads a whole space
-is as good as a look into an index where there are a hundred rows, and not where there are a million. So every table is
-looked into by an index, a row at a time, and nothing is read whole that need not be.
+One plan serves all spaces, and these differ by four orders of magnitude: a full scan is as good as an index for
+a hundred rows, and not for a million. So every table is read through an index, row by row.
 """
 PLANNING = {
     name: value
     for name, value in _SETTINGS.items()
     if name.startswith(("enable_", "random_", "jit", "max_parallel_"))
 }
-"""Those that decide how a statement is carried out."""
+"""The settings that decide how a statement is planned."""
 
-# The pool tries five times a second, and would write a line each time. Whoever waits is told in the end, with the reason.
+# The pool retries five times a second, and would log each time. A waiting caller gets an error with the reason.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class _Pools(NamedTuple):
-    """That of everybody, and one for whoever has a connection and needs another to be done with it, such as a forget that
-    notes where its receipt is. Were they to wait for each other's, all of them would wait for ever."""
+    """The pool for everything, and one for a thread that holds a connection and needs another to finish, such
+    as a forget that notes its receipt. With one pool, such threads could wait for each other for ever."""
 
     first: ConnectionPool[Connection[Any]]
     second: ConnectionPool[Connection[Any]]
 
 
 class _ThreadState(threading.local):
-    """Where the connections of this thread are from."""
+    """The pools of the connections that this thread holds."""
 
     def __init__(self) -> None:
         self.pools: list[ConnectionPool[Connection[Any]]] = []
 
 
 class Connections:
-    """Opened with the first use, migrated once. Any number of processes may share a database."""
+    """Connections to a database, opened and migrated with the first use. Any number of processes may share a
+    database."""
 
     def __init__(
         self,
@@ -103,15 +103,15 @@ class Connections:
         self._settings = {**_SETTINGS, "statement_timeout": patience, "lock_timeout": patience}
         self._pools = self._made()
         self._parents: _Pools | None = None
-        """Held and never used, so that nothing of theirs is tidied up in a child."""
+        """Kept and never used, so that a child process does not clean up its parent's pools."""
         self._process = os.getpid()
         self._held = _ThreadState()
         self._opened = False
         self.losses = 0
-        """How often a connection was lost: the server may be another one since, or have been restored."""
+        """How often a connection was lost: the server may have been replaced or restored since."""
 
     def open(self) -> None:
-        """Bring the database up to date, and begin."""
+        """Migrate the database and open the pools."""
         with translate_postgres_errors(self._where):
             with psycopg.connect(self._conninfo, autocommit=True) as connection:
                 migrate(connection)
@@ -126,9 +126,9 @@ class Connections:
 
     @contextmanager
     def transaction(self, begin: str, *, wait_s: float | None = None) -> Iterator[Connection[Any]]:
-        """A connection on which these statements, the first of which begins a transaction, were just run. Committed
-        where the block ends well. A connection that was lost while nobody used it is replaced by another; where one is
-        lost in the middle of committing a write, `StorageUncertain` is raised."""
+        """A connection on which these statements were run, the first of which begins a transaction. Leaving the
+        block commits. A connection that was lost while idle is replaced. Raises `StorageUncertain` if one is
+        lost during the commit of a write."""
         try:
             with translate_postgres_errors(self._where), self._begun(begin, wait_s) as connection:
                 try:
@@ -144,12 +144,12 @@ class Connections:
 
     @contextmanager
     def alone(self) -> Iterator[Connection[Any]]:
-        """A connection of one's own, beside those that are shared: for whoever waits for long."""
+        """A connection outside the pools, for a caller who waits for long."""
         with psycopg.connect(self._conninfo, autocommit=True) as connection:
             yield connection
 
     def rewrite(self) -> bool:
-        """Write every table anew, without what was deleted; False where somebody is in the middle of using one."""
+        """Rewrite every table without deleted rows; False if one is in use."""
         with (
             translate_postgres_errors(self._where),
             psycopg.connect(self._conninfo, autocommit=True) as connection,
@@ -163,7 +163,7 @@ class Connections:
         return True
 
     def index_large_spaces(self, large: int) -> int:
-        """See `PostgresStores`."""
+        """See `PostgresEngine.index_vectors`."""
         if not self._opened:
             self.open()
         with translate_postgres_errors(self._where):
@@ -187,7 +187,7 @@ class Connections:
         try:
             yield connection
         finally:
-            pools.remove(pool)  # of whoever began it; somebody else may end it
+            pools.remove(pool)  # of the thread that began it; another may end it
             self.losses += connection.broken
             pool.putconn(connection)
 
@@ -214,13 +214,13 @@ class Connections:
             except PoolTimeout:
                 if monotonic() < until:
                     continue
-                # Either all of them are in use, or none can be had: the database says which.
+                # Either all are in use, or the server accepts none: a new connection tells which.
                 psycopg.connect(make_conninfo(self._conninfo, connect_timeout=_LOOK_S)).close()
                 raise
 
     def _undo(self, connection: Connection[Any], error: BaseException) -> None:
-        """A server that takes no writes is not the primary any more: the next connections are made anew, to whichever
-        server of those in the address is."""
+        """Roll back. A server that rejects writes is not the primary any more: then all connections are
+        replaced, with ones to the new primary."""
         if isinstance(error, errors.ReadOnlySqlTransaction):
             connection.close()
             for pool in self._pools:
@@ -228,7 +228,7 @@ class Connections:
         _reset(connection)
 
     def _begin_anew(self) -> None:
-        """An interrupt may have struck in the middle of the pool's own work: it is left behind with whatever it holds."""
+        """Replace the pools after an interrupt, which may have come in the middle of their own work."""
         left, self._pools, self._opened = self._pools, self._made(), False
         for pool in left:
             pool.close(timeout=0)
@@ -264,7 +264,7 @@ class Connections:
 
 
 def _value(value: str) -> str:
-    """In quotation marks, a list would be one name."""
+    """A list is not quoted: in quotation marks it would be one name."""
     return value if "," in value else f"'{value}'"
 
 
@@ -284,7 +284,7 @@ def _commit(connection: Connection[Any], *, reads: bool) -> None:
 
 
 def _reset(connection: Connection[Any]) -> None:
-    """Whatever was under way on it is undone; one that cannot is thrown away."""
+    """Roll back a connection, and close it if that fails."""
     if connection.closed or connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
         return
     try:

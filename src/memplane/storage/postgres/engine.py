@@ -74,8 +74,8 @@ class PostgresEngine:
         self._connections.close()
 
     def _database(self, tenant: str, owner: str, *, create: bool) -> PostgresDatabase:
-        """Looked up once, and again whenever a connection was lost: where a database was restored meanwhile, the numbers
-        of a space may be those of another."""
+        """The database of a space, cached. It is looked up again after a connection was lost: if a database was
+        restored, the numbers of a space may belong to another."""
         name, losses = (tenant, owner), self._connections.losses
         with self._lock:
             database, known_at = self._known.get(name, (None, 0))

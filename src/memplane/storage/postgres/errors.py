@@ -1,4 +1,4 @@
-"""The one place where psycopg's errors become ours."""
+"""Translation of the errors of psycopg."""
 
 import re
 
@@ -17,9 +17,9 @@ from memplane.errors import (
 from memplane.storage.postgres.address import ENCODE
 
 FATAL = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
-"""The database's trouble, not that of the work it struck."""
+"""Errors of the database, not of the work that met them."""
 _TOO_MANY = ("too many clients", "remaining connection slots", "too many connections")
-"""What a server says to whoever it does not let in any more; the driver has no class for it."""
+"""Messages of a server without free connections; the driver has no class for them."""
 _REFUSALS = {
     "authentication failed": "the database refuses the password of this user; set it right in the address, in "
     "~/.pgpass or in PGPASSWORD",
@@ -36,9 +36,9 @@ _REFUSALS = {
     "certificate": "TLS with the database server failed for the sake of a certificate: it is not signed by whom "
     "?sslrootcert= says, not for this host, or over",
 }
-"""What a server, or the library on the way to it, says when trying again is of no use, and what we say: never its own words,
-which repeat parts of the address. The driver has no class for any of them. One that speaks another language is not
-understood, and counts as one that cannot be reached."""
+"""Messages of a server, or of the driver, after which a retry is of no use, and our messages: never the
+original text, which repeats parts of the address. The driver has no class for them. A message in another
+language is not recognized, and counts as a server that cannot be reached."""
 _ABSENCES = {
     "resolve host": "no server has this name",
     "Connection refused": "nothing listens there",
@@ -46,16 +46,16 @@ _ABSENCES = {
     "timeout expired": "the server does not answer",
 }
 _BAD_VALUE = re.compile(r'invalid (\w+) value|for connection option "(\w+)"')
-"""What the library says before it asks any server."""
+"""Messages of the driver before it contacts a server."""
 
 
 class translate_postgres_errors:  # noqa: N801 - used like the function it would be
-    """Around whatever talks to the database."""
+    """Translates the errors of a block."""
 
     __slots__ = ("_where",)
 
     def __init__(self, where: str) -> None:
-        """`where` the database is, to be said; empty where that may hold a part of a password."""
+        """`where` is the address for messages; empty if it may contain a part of a password."""
         self._where = where
 
     def __enter__(self) -> None:
@@ -105,7 +105,7 @@ def _translated(error: Exception, where: str) -> StorageError | None:  # noqa: P
 
 
 def _no_connection(said: str, where: str) -> StorageError:
-    """Of several servers that were tried, the last one's words come first, and decide."""
+    """If several servers were tried, the message of the last one comes first and decides."""
     last = said.partition("\n")[0]
     if (bad := _BAD_VALUE.search(last)) is not None:
         name = bad[1] or bad[2]

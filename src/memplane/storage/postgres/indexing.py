@@ -1,8 +1,8 @@
-"""The indexes of vectors that large spaces have.
+"""Vector indexes of large spaces.
 
-One index for all spaces would look through the neighbours of everybody to find those of one. So a space that has grown
-large gets its own, over its rows alone, made while others go on reading and writing; that it is there is noted among
-the space's own values, and until then it is loaded like any other.
+An index for all spaces would visit neighbours in every space to find those of one. So a large space gets an
+index over its own rows, created without blocking readers or writers. A note in the space says that the index
+exists; until then the space is loaded like any other.
 """
 
 from typing import Any
@@ -17,9 +17,9 @@ from memplane.storage.statements import named
 from memplane.storage.vectors import searched
 
 LARGE = 20_000
-"""So many vectors of turns or memories make a space large: 15 MB of them, and as many rows to load."""
+"""How many vectors of turns or memories make a space large: 15 MB of them, and as many rows to load."""
 _DIMENSION_MAX = 4_000
-"""Longer vectors have no index; a space with such is loaded, however large it is."""
+"""Longer vectors have no index; a space with such vectors is loaded at any size."""
 _LOCK = 0x4D454D51
 _SORTS = ("memory_vector", "turn_vector")
 _SQL = {
@@ -29,9 +29,9 @@ _SQL = {
 
 
 def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[SpaceKey, int]]:
-    """Give every space with so many vectors indexes of its own, and take them from one that fell far below or uses
-    another model by now; returns those that got some, with the number of their model. As the owner of the database;
-    where somebody else is at it, nothing is done."""
+    """Create indexes for every space with this many vectors, and drop those of a space that shrank or uses
+    another model now. Returns the spaces that got indexes, with the number of their model. Runs as the owner of
+    the database, and does nothing if another process is doing it."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute(f"SET search_path = {SCHEMA}, public".encode())
         row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
@@ -65,13 +65,13 @@ def _index(connection: Connection[Any], place: SpaceKey, model: int, dimension: 
             "ON CONFLICT (tenant, space, name) DO UPDATE SET value = excluded.value",
             (*place, searched(model), str(dimension)),
         )
-    except errors.ForeignKeyViolation:  # the space went meanwhile
+    except errors.ForeignKeyViolation:  # the space was removed
         return False
     return True
 
 
 def _take_back(connection: Connection[Any], place: SpaceKey, model: int) -> None:
-    """The note first: nobody looks for an index that is about to go."""
+    """Drop the indexes of a space; its note first, so that no search uses an index that is about to be dropped."""
     connection.execute(
         "DELETE FROM meta WHERE tenant = %s AND space = %s AND name = %s", (*place, searched(model))
     )
@@ -80,5 +80,5 @@ def _take_back(connection: Connection[Any], place: SpaceKey, model: int) -> None
 
 
 def _name(table: str, place: SpaceKey, model: int) -> str:
-    """By which `indexing.sql` finds it again."""
+    """The name by which `indexing.sql` finds an index."""
     return f"{table}_near_{place.tenant:d}_{place.space:d}_{model:d}"

@@ -1,7 +1,7 @@
-"""Forward-only migrations under an advisory lock. A newer database is refused rather than harmed.
+"""Forward-only migrations under an advisory lock. A newer database is rejected.
 
-They are run by whoever owns the database. Everything else is done in a role of its own, which owns nothing: row-level
-security holds for it, and every table with a `space` has it, also those that a later migration adds.
+The owner of the database runs them. Everything else runs in a role that owns nothing, so that row-level
+security applies to it. Every table with a `space` has row-level security, also those of later migrations.
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from memplane.errors import StorageTooNew, StorageUnavailable
 
 SCHEMA = "memplane"
 ROLE = "memplane_space"
-"""What every session works as."""
+"""The role of every session."""
 
 _LOCK = 0x4D454D50
 _VERSION_MIN = 150_000
 _VERSION_WITH_SET = 160_000
-"""From which on being a member of a role and working as it are two things."""
+"""From this version on, SET ROLE needs a grant of its own."""
 _PACKAGE = "memplane.storage.postgres"
 
 
@@ -35,7 +35,7 @@ def migrations() -> tuple[str, ...]:
 
 
 def migrate(connection: Connection[Any]) -> None:
-    """Bring the database up to date. Done already, it costs one look."""
+    """Migrate the database. If it is up to date, this costs one statement."""
     if connection.info.server_version < _VERSION_MIN:
         raise StorageUnavailable(
             f"the database server is PostgreSQL {connection.info.server_version // 10_000}; Memplane needs 15 or newer"
@@ -68,7 +68,7 @@ def _version(connection: Connection[Any]) -> int:
 
 
 def _prepare(connection: Connection[Any]) -> None:
-    """What migrations need and cannot make without rights: whoever lacks one is told which, and what grants it."""
+    """Create what migrations need. If the user lacks a right, the error says which, and how to grant it."""
     _check_encoding(connection)
     _have_pgvector(connection)
     _have_role(connection)
@@ -106,7 +106,7 @@ def _one(connection: Connection[Any], query: str) -> Any:
 
 
 def _check_encoding(connection: Connection[Any]) -> None:
-    """Another encoding cannot hold what people write, and would fail with the first text that it cannot."""
+    """Other encodings cannot store every text."""
     encoding = _one(connection, "SELECT getdatabaseencoding()")
     if encoding != "UTF8":
         raise StorageUnavailable(
@@ -136,10 +136,10 @@ def _have_pgvector(connection: Connection[Any]) -> None:
 
 
 def _have_role(connection: Connection[Any]) -> None:
-    """There is one for the whole server. Whoever creates it may not yet work as it: from PostgreSQL 16 on that is granted
-    by itself to superusers alone."""
+    """Create the role, one for the whole server. From PostgreSQL 16 on, its creator may not use it without a
+    grant, unless a superuser."""
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone():
-        # Somebody may just have made it for another database.
+        # Another process may have created it for another database.
         with (
             suppress(errors.DuplicateObject, errors.UniqueViolation),
             _or_refused(
@@ -163,7 +163,7 @@ def _have_role(connection: Connection[Any]) -> None:
 
 
 def tables(connection: Connection[Any]) -> list[str]:
-    """Those that hold rows of spaces."""
+    """The tables with rows of spaces."""
     found = connection.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'space' "
         "WHERE c.relnamespace = %s::regnamespace AND c.relkind IN ('r', 'p') ORDER BY c.relname",
@@ -173,17 +173,15 @@ def tables(connection: Connection[Any]) -> list[str]:
 
 
 def _guard(connection: Connection[Any]) -> None:
-    """Row-level security on everything that is a space's, and what the role may do.
-
-    Where one is, is asked once for each statement, and a plan is made without knowing it: it serves other spaces, too.
-    """
+    """Set up row-level security on every table of spaces, and the rights of the role. The policy reads the
+    current space once for each statement, so that one plan serves all spaces."""
     here = "tenant = here_tenant() AND space = here_space()"
     asked_once = "tenant = (SELECT here_tenant()) AND space = (SELECT here_space())"
     for table in tables(connection):
         connection.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY".encode())
         connection.execute(f"DROP POLICY IF EXISTS here ON {table}".encode())
         connection.execute(f"CREATE POLICY here ON {table} USING ({asked_once}) WITH CHECK ({here})".encode())
-        # A space is of one tenant. Whoever plans without knowing that expects next to no rows of it, and takes any index.
+        # A space belongs to one tenant. A planner that does not know this expects very few rows, and takes any index.
         connection.execute(
             f"CREATE STATISTICS IF NOT EXISTS {table}_place (dependencies) ON tenant, space FROM {table}".encode()
         )

@@ -27,16 +27,16 @@ _HINT = re.compile(r" INDEXED BY \w+")
 _CROSS = re.compile(r"\bCROSS JOIN (\w+ \w+) (USING|ON)\b")
 _AMONG = re.compile(r"\b(NOT )?IN \(SELECT value FROM unnest\((:\w+::\w+\[\])\) AS \w+ \(value\)\)")
 _NUMBERED = "_"
-"""What stands before the number of a parameter that a statement names by number."""
+"""The prefix of a parameter that a statement names by number."""
 
 
 def _among(match: re.Match[str]) -> str:
-    """An array is looked up in an index as it is; a table of its values would have to be joined first."""
+    """An index can look up an array directly; a table of its values would need a join."""
     return f"<> ALL({match.group(2)})" if match.group(1) else f"= ANY({match.group(2)})"
 
 
 def spoken(sql: str) -> str:
-    """Parameters as the driver writes them; nothing inside of quotes is one."""
+    """A statement with its parameters in the driver's syntax; text in quotes is kept."""
 
     def written(match: re.Match[str]) -> str:
         text = match.group()
@@ -182,8 +182,8 @@ class PostgresConnection:
 
 
 class _no_name_too_long:  # noqa: N801 - used like the function it would be
-    """Names of several hundred characters each fit into an index alone, and not always beside each other. It is the
-    trouble of the work that brought them, not of the database."""
+    """Long names fit into an index alone, but not always together. This is an error of the request, not of the
+    database."""
 
     __slots__ = ()
 
@@ -198,7 +198,7 @@ class _no_name_too_long:  # noqa: N801 - used like the function it would be
 
 
 def _breadth(limit: int) -> int:
-    """So many neighbours are kept in sight; what is looked for beyond that is looked for anew."""
+    """How many neighbours the search keeps at once; beyond that it continues with a new search."""
     return max(_BREADTH_MIN, min(limit, _BREADTH_MAX))
 
 

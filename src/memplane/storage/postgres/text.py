@@ -1,7 +1,7 @@
-"""Values that PostgreSQL and Python do not hold alike: texts with a zero character, and vectors.
+"""Values that PostgreSQL and Python represent differently: texts with a zero character, and vectors.
 
-PostgreSQL keeps no zero character in a text; whatever came in is kept all the same, so it is written as two others, and
-the first of those as two as well. Vectors are sixteen bits a number in both, in the other order of bytes.
+PostgreSQL stores no zero character in a text, so it is stored as two other characters, and the first of those
+as two as well. Vectors have sixteen bits per number in both, with the opposite byte order.
 """
 
 import struct
@@ -23,18 +23,18 @@ _HEADER = struct.Struct(">HH")
 
 
 class Vector(bytes):
-    """Half-precision numbers as NumPy has them, on their way into a column."""
+    """Half-precision numbers as NumPy stores them, as a parameter."""
 
 
 def to_column(text: str) -> str:
-    """As it can be stored."""
+    """A text as it is stored."""
     if "\x00" in text or _MARK in text:
         return text.replace(_MARK, _MARK_ITSELF).replace("\x00", _ZERO)
     return text
 
 
 def from_column(text: str) -> str:
-    """As it was."""
+    """A stored text as it was."""
     return text.replace(_ZERO, "\x00").replace(_MARK_ITSELF, _MARK) if _MARK in text else text
 
 
@@ -49,7 +49,7 @@ class _TextBinaryDumper(StrBinaryDumper):
 
 
 class _TextLoader(TextLoader):
-    """Decodes by itself, not through the class it extends: a recall reads a thousand texts."""
+    """Decodes directly, without a call of the base class: a recall reads a thousand texts."""
 
     def load(self, data: Buffer) -> Any:
         text, _ = utf_8_decode(data, "strict", True)  # noqa: FBT003 - it takes no names
@@ -76,11 +76,11 @@ class _VectorLoader(Loader):
 
 
 def adapt(connection: Connection[Any], vectors: TypeInfo) -> None:
-    """Teach a connection both."""
+    """Register both on a connection."""
     adapters = connection.adapters
     adapters.register_dumper(str, _TextDumper)
     adapters.register_dumper(str, _TextBinaryDumper)
-    # One size for all: by how large a number is, each statement would be prepared anew.
+    # One size for all integers: otherwise each statement would be prepared again for each size.
     adapters.register_dumper(int, Int8Dumper)
     adapters.register_dumper(int, Int8BinaryDumper)
     adapters.register_loader("text", _TextLoader)

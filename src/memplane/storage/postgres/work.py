@@ -1,4 +1,4 @@
-"""`Work` in a table beside the spaces. Nothing here waits for a disk: whatever a loss of power takes back is looked at again."""
+"""`Work` in a table of the database. Nothing here is synced: what a power failure loses is checked again."""
 
 import threading
 from collections.abc import Callable
@@ -151,7 +151,7 @@ class PostgresWork:
         while not stopped.is_set():
             with suppress(psycopg.Error), self._connections.alone() as connection:
                 connection.execute(f"LISTEN {_CHANNEL}".encode())
-                heard()  # what was rung before
+                heard()  # for notifications before LISTEN
                 while not stopped.is_set():
                     for _ in connection.notifies(timeout=_LISTEN_S, stop_after=1):
                         heard()

@@ -1,4 +1,4 @@
-"""Opening a SQLite file, and the one place where apsw's errors become ours."""
+"""Open a SQLite file, and translate the errors of apsw."""
 
 import errno
 import json
@@ -27,7 +27,7 @@ _CHECKPOINT_PAGES = 4_000
 
 
 def parse_key(value: str) -> str:
-    """A key is 32 bytes as 64 hexadecimal digits: long enough that no one can guess it."""
+    """Check a key: 32 bytes as 64 hexadecimal digits."""
     key = value.strip().lower()
     if len(key) != _KEY_HEX_CHARS or not all(c in "0123456789abcdef" for c in key):
         raise SettingsInvalid(
@@ -37,7 +37,7 @@ def parse_key(value: str) -> str:
 
 
 def connect(path: Path, key: str | None, *, create: bool = False) -> apsw.Connection:
-    """Open one file. Raises `KeyMismatch` when the key does not fit it."""
+    """Open one file. Raises `KeyMismatch` if it is encrypted with another key."""
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
     with translate_sqlite_errors(path):
         connection = apsw.Connection(str(path), flags=flags)
@@ -59,7 +59,7 @@ def use_key(connection: apsw.Connection, key: str | None) -> None:
 def _configure(connection: apsw.Connection, path: Path, key: str | None) -> None:
     connection.set_busy_timeout(BUSY_MS)
     connection.convert_binding = _bind_list
-    # Whoever has the wrong key must not tidy up behind a crash when it closes the file.
+    # A process with the wrong key must not checkpoint the log of a crashed one when it closes the file.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     use_key(connection, key)
     _check_key(connection, path, key)
@@ -71,8 +71,8 @@ def _configure(connection: apsw.Connection, path: Path, key: str | None) -> None
     connection.pragma("cache_size", -_CACHE_KIB)
     connection.pragma("trusted_schema", "off")
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    # Without it a value that may decide whether a partial index serves has the statement prepared anew whenever it is
-    # given, which takes longer than the statement. Where such an index must serve, its condition is written out.
+    # Without it, a parameter that may decide whether a partial index serves has the statement prepared again with every
+    # value, which takes longer than the statement. Where such an index must serve, its condition is written out.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
@@ -106,7 +106,7 @@ def is_plain(path: Path) -> bool:
 
 
 class translate_sqlite_errors:  # noqa: N801 - used like the function it would be, were that not too slow
-    """The one place where apsw errors become ours."""
+    """Translates the errors of apsw."""
 
     __slots__ = ("_path",)
 

@@ -1,4 +1,4 @@
-"""A database file as a whole: made, checked before it is opened, and put under another key."""
+"""Database files: creation, checks before opening, and key rotation."""
 
 import os
 import shutil
@@ -27,8 +27,8 @@ _READABLE = 0o644
 def create_file(
     path: Path, key: str | None, *, package: str = SPACE, label: tuple[Path, str] | None = None
 ) -> None:
-    """Build the file aside and link it into place, so that no one ever sees half of it. `label` is a file to stand
-    beside it, and what it says."""
+    """Build a file under a temporary name and link it into place, so that no process ever sees half of it.
+    `label` is a file next to it, and its text."""
     aside = path.with_name(f".{uuid.uuid4().hex}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -37,7 +37,7 @@ def create_file(
                 _write(aside, empty(package))
             else:
                 _build(aside, key, package)
-        if package != SPACE:  # it stands in a folder that others may look into; spaces have one of their own
+        if package != SPACE:  # other users may read its folder; spaces have a folder of their own
             aside.chmod(_OWNER_ONLY)
         if label is not None:
             written = aside.with_name(f"{aside.name}-label")
@@ -52,17 +52,17 @@ def create_file(
 
 
 def check_file(path: Path) -> None:
-    """Refuse what must not be opened, and tidy up behind a rotation that was killed."""
+    """Reject files that must not be opened, and clean up after a killed key rotation."""
     if path.is_symlink():
         raise StorageUnavailable(f"{path} is a link; it must be a file of its own, remove the link")
     if path.stat().st_size < _FILE_BYTES_MIN:  # SQLite would take it for a new database
         raise StorageCorrupt(f"{path.name} was cut off; restore it from a backup")
-    # A copy that a killed rotation left behind would keep what is forgotten from now on.
+    # The copy of a killed rotation would keep what is forgotten from now on.
     _remove(_aside_for_rekey(path))
 
 
 def probe_folder(folder: Path) -> None:
-    """Write a small file and remove it, to learn beforehand what a write would meet."""
+    """Write a small file and remove it, to raise the error that a write would raise."""
     aside = folder / f".{uuid.uuid4().hex}.probe"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -75,16 +75,16 @@ def probe_folder(folder: Path) -> None:
 
 
 def rekey_file(path: Path, key: str | None, new_key: str | None) -> bool:
-    """Put a file under another key, or none; False if it was already done.
+    """Encrypt a file with another key, or decrypt it; False if it was already done.
 
-    It is done to a copy, which then takes the place of the file in one step, so that a kill leaves the old key or
-    the new one. Done in place, it would leave a journal under one key beside a file under the other, and whoever
-    opened them with the wrong one would destroy both. Nobody else may have the file open.
+    This changes a copy, which then replaces the file in one step, so that a killed process leaves the old key
+    or the new one. Changed in place, a kill could leave a journal with one key next to a file with the other,
+    and opening them with the wrong key would destroy both. No other process may have the file open.
     """
     with suppress(KeyMismatch, StorageCorrupt):
         connect(path, new_key).close()
         return False
-    # A file that is plain has no key, whatever the others have.
+    # A plain file has no key, even if others have one.
     old_key = None if is_plain(path) else key
     aside = _aside_for_rekey(path)
     _remove(aside)
@@ -121,7 +121,7 @@ def _as_sqlite_does(path: str, flags: int) -> int:
 
 
 def _build(path: Path, key: str, package: str) -> None:
-    """Step by step: every file under a key has a salt of its own, so none is a copy of another."""
+    """Run the migrations: every encrypted file has a salt of its own, so an empty file cannot be copied."""
     connection = connect(path, key, create=True)
     try:
         migrate(connection, path.name, package=package)
@@ -149,7 +149,7 @@ def _unavailable(path: Path, exc: OSError) -> StorageError:
 
 
 def _hold_still(connection: apsw.Connection, path: Path) -> None:
-    """Everything that was written is in the file itself, and nobody can write until the connection is closed."""
+    """Move everything from the log into the file, and block writers until the connection is closed."""
     with translate_sqlite_errors(path):
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         connection.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Forward-only migrations under `user_version`. A newer file is refused rather than harmed."""
+"""Forward-only migrations under `user_version`. A newer file is rejected."""
 
 from functools import cache
 from importlib import resources
@@ -13,7 +13,7 @@ SPACE = "memplane.storage.sqlite"
 
 _FORMATS = slice(18, 20)
 _WITH_A_LOG = b"\x02\x02"
-"""Who writes to a file and who reads it must know about its log: the two bytes `PRAGMA journal_mode = wal` leaves."""
+"""The read and write version of a file with a write-ahead log, as `PRAGMA journal_mode = wal` sets them."""
 
 
 @cache
@@ -27,8 +27,8 @@ def migrations(package: str = SPACE) -> tuple[str, ...]:
 
 @cache
 def empty(package: str = SPACE) -> bytes:
-    """A file in which nothing is written yet, with a write-ahead log. It is made once: the migrations take a hundred
-    times as long as a copy, and whoever meets many people makes many files."""
+    """An empty file with a write-ahead log. Made once: the migrations take a hundred times as long as a copy,
+    and a server with many users creates many files."""
     connection = apsw.Connection(":memory:")
     try:
         migrate(connection, "a new file", package=package)

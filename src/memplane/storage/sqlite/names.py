@@ -1,8 +1,9 @@
-"""Owner ids become file names: reversible, traversal-proof, collision-free on any file system.
+"""File names for owner ids: reversible, traversal-proof, collision-free on any file system.
 
-Lower-case letters, digits and `-` stand for themselves; every other byte of the UTF-8 form is `_` and two hex
-digits, so that `Bob` and `bob` differ where the file system ignores case. What would be too long (SQLite opens no path
-over 512 bytes) is `+` and the SHA-256 of the name, and a file beside it that ends in `.name` holds the name itself.
+Lower-case letters, digits and `-` are kept; every other byte of the UTF-8 form becomes `_` and two hex digits,
+so that `Bob` and `bob` differ on a file system that ignores case. A name that would be too long (SQLite opens
+no path over 512 bytes) becomes `+` and the SHA-256 of the name, and a file next to it that ends in `.name`
+contains the name.
 """
 
 import re
@@ -49,12 +50,12 @@ def space_path(folder: Path, owner: str) -> Path:
 
 
 def label_path(path: Path) -> Path | None:
-    """The file that holds the owner's name, for a path that cannot."""
+    """The file with the owner's name, if the path does not contain it."""
     return path.with_suffix(LABEL_SUFFIX) if path.name.startswith(DIGEST_MARK) else None
 
 
 def owners_below(folder: Path) -> list[str]:
-    """Every owner with a file here, in the order of their bytes, as every engine has them; other files are passed over."""
+    """Every owner with a file here, in the order of their bytes. Other files are ignored."""
     owners = []
     for path in folder.glob(f"*{SUFFIX}"):
         with suppress(UnicodeError, FileNotFoundError, InvalidRequest):
@@ -66,7 +67,7 @@ def owners_below(folder: Path) -> list[str]:
 
 
 def tenants_below(folder: Path) -> list[str]:
-    """Every tenant with a folder here; other folders are passed over."""
+    """Every tenant with a folder here. Other folders are ignored."""
     tenants = []
     for path in folder.glob("[!.]*"):
         with suppress(UnicodeError):

@@ -1,4 +1,4 @@
-"""Whether a directory is one of ours, asked before a copy is written into it."""
+"""Whether a directory is a data directory, checked before data is copied into it."""
 
 import os
 from collections.abc import Iterator
@@ -13,15 +13,17 @@ _SPACES = "spaces"
 _BESIDE = frozenset(
     {"ahead", "audit", "backfill.lock", "databases", "lost+found", "proxy-pending", "run", "sync"}
 )
-"""What else may be where there is no space yet: what this machine keeps beside a database, and what a disk has of itself."""
+"""What may be in a data directory without spaces: files that this machine keeps next to a database, and those
+of a file system."""
 _UNFINISHED = (".new", ".probe", ".new-label", ".new-wal", ".new-shm", ".new-journal")
-"""What `create_file` and `probe_folder` leave behind where they are killed."""
+"""What `create_file` and `probe_folder` leave behind if they are killed."""
 _APPLICATION_ID = slice(68, 72)
 
 
 def stranger_in(root: Path, catalog: str) -> str | None:
-    """The name of something in a directory that is no data directory; None where it is one, an unfinished one, or empty. A
-    database of ours makes it ours, whatever lies beside it; one that is not ours never is opened."""
+    """The name of a foreign file in a directory that is not a data directory; None if it is one, an unfinished
+    one, or empty. A directory with one of our databases is ours, whatever else it contains. A foreign database
+    is never opened."""
     try:
         databases = [
             path for path in (root / catalog, *root.glob(f"{_SPACES}/*/*{SUFFIX}")) if path.is_file()
@@ -53,7 +55,7 @@ def _left(name: str) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
-    """One that is encrypted is told by its key, when it is opened."""
+    """An encrypted file is checked with its key when it is opened."""
     with path.open("rb") as file:
         header = file.read(_APPLICATION_ID.stop)
     return not header.startswith(PLAIN_HEADER) or header[_APPLICATION_ID] == APPLICATION_ID.to_bytes(4, "big")

@@ -1,10 +1,10 @@
-"""Leaving no erased byte behind.
+"""Wiping: leave no erased byte in a file.
 
-`secure_delete` overwrites freed cells and FTS5's own option takes terms out of its leaves. Three places still
-remember. FTS5 keeps the word that parts two leaves in a side table even when no text holds it any more: where such a
-word is left, the index is merged into one segment, which writes those words anew. When SQLite parts or joins pages, it
-leaves copies of moved cells in the space between, which no deletion reaches: VACUUM writes every page anew. And the
-write-ahead log holds the pages as they were: a truncating checkpoint empties it.
+`secure_delete` overwrites freed cells, and FTS5's own option removes terms from its leaves. Erased text may
+still be in three places. FTS5 keeps the word that separates two leaves in a side table, even if no text
+contains it any more: then the index is merged into one segment. When SQLite splits or joins pages, it leaves
+copies of moved cells in the gaps between cells: VACUUM rewrites every page. And the write-ahead log contains
+old pages: a truncating checkpoint empties it.
 """
 
 import apsw
@@ -14,12 +14,12 @@ _INDEXES = {
     "memory_index": "memory_vocabulary",
     "span_index": "span_words",
 }
-"""With the table that lists each one's words in order."""
+"""Each index, with the table that lists its words in order."""
 
 
 def leave_nothing(connection: apsw.Connection, bytes_max: int | None) -> bool:
-    """Raises `apsw.BusyError` where a reader holds old pages; at once, before anything is done for nothing. A file over
-    `bytes_max` is not written anew: False."""
+    """Wipe a file. Raises `apsw.BusyError` at once if a reader still uses old pages. Returns False, without
+    rewriting the file, if it is larger than `bytes_max`."""
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     _merge_stale_separators(connection)
     small = bytes_max is None or connection.pragma("page_count") * connection.pragma("page_size") <= bytes_max
