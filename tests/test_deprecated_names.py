@@ -21,3 +21,13 @@ def test_an_unknown_export_is_an_attribute_error():
     """
     with pytest.raises(AttributeError, match="Nonsense"):
         _ = memplane.Nonsense
+
+
+def test_a_renamed_method_of_the_plane_keeps_working(plane):
+    """
+    The old name answers as the new one, with a warning.
+    """
+    with pytest.warns(DeprecationWarning, match="owners_of"):
+        owners = plane.whose("default", memplane.ResourceKind.DOCUMENT, "nothing")
+
+    assert owners == plane.owners_of("default", memplane.ResourceKind.DOCUMENT, "nothing")

@@ -6,7 +6,7 @@ import pytest
 
 from memplane import errors
 from memplane.auth import principal
-from memplane.errors import Category, MemplaneError
+from memplane.errors import ErrorCategory, MemplaneError
 from memplane.models import embedding, llm
 from memplane.server.errors import status_of
 from memplane.terminal.exits import exit_code
@@ -77,4 +77,4 @@ def test_a_category_is_the_callers_or_the_servers():
     """
     The message of an error is shown where its HTTP status blames the client, and only there.
     """
-    assert [one for one in Category if one.is_callers != (one.http_status < 500)] == []
+    assert [one for one in ErrorCategory if one.is_callers != (one.http_status < 500)] == []

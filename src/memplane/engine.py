@@ -1,6 +1,7 @@
 """The engine: opens spaces and runs what concerns all of them. It depends on protocols; `main.py` supplies the concrete
 parts."""
 
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -25,7 +26,7 @@ from memplane.models.embedding import Embedder, EmbeddingFailed
 from memplane.models.llm import LLM
 from memplane.recall.caches import AccessCounts, Indexes, Questions
 from memplane.space import Space
-from memplane.space.context import Context, SpaceServices
+from memplane.space.context import SpaceContext, SpaceServices
 from memplane.space.locator import Locator, OwnedReceipt, ReceiptPage
 from memplane.storage.catalog.directory import ResourceKind
 from memplane.storage.stores import Stores
@@ -103,7 +104,7 @@ class Engine:
         self.quota = QuotaGuard(accounts, self.settings, clock)
         """Enforces quotas and rate limits."""
         self.usage = UsageReports(accounts, self.meter, self.quota, clock)
-        self._whereabouts = Locator(stores, self._parts.directory, clock)
+        self._locator = Locator(stores, self._parts.directory, clock)
         self.work = stores.work
         """The queue of spaces that need enrichment, on a database shared by workers; else None."""
         self._parts = msgspec.structs.replace(
@@ -114,7 +115,7 @@ class Engine:
         """The space of one owner; any text is a valid owner id. The space is created on first use."""
         for field in ("actor", "adapter", "session") if caller is not None else ():
             check_caller(getattr(caller, field), field=field)
-        return Space(Context(self._parts, tenant, owner, caller or Caller()))
+        return Space(SpaceContext(self._parts, tenant, owner, caller or Caller()))
 
     def has_space(self, owner: str, *, tenant: str = TENANT_DEFAULT) -> bool:
         """Whether this owner's space exists. Opening a missing space would create it."""
@@ -128,19 +129,24 @@ class Engine:
         """Every owner with a space."""
         return iter(self._stores.owners(tenant))
 
-    def whose(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
+    def owners_of(self, tenant: str, kind: ResourceKind, id: str) -> list[str]:
         """The owners whose spaces contain a document, collection or receipt with this id."""
-        return self._whereabouts.whose(tenant, sort, id)
+        return self._locator.owners_of(tenant, kind, id)
+
+    def whose(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
+        """Deprecated name of `owners_of`."""
+        warnings.warn("plane.whose is now plane.owners_of", DeprecationWarning, stacklevel=2)
+        return self.owners_of(tenant, sort, id)
 
     def receipts(
         self, tenant: str, *, owners: Collection[str] | None = None, limit: int = 20, offset: int = 0
     ) -> ReceiptPage:
         """Receipts of every forget in the spaces of these owners, or of all, newest first."""
-        return self._whereabouts.receipts(tenant, owners=owners, limit=limit, offset=offset)
+        return self._locator.receipts(tenant, owners=owners, limit=limit, offset=offset)
 
     def receipt(self, tenant: str, receipt_id: str, *, owners: Collection[str] | None = None) -> OwnedReceipt:
         """One receipt by its id; `NotFound` if none of these owners has it."""
-        return self._whereabouts.receipt(tenant, receipt_id, owners=owners)
+        return self._locator.receipt(tenant, receipt_id, owners=owners)
 
     def answering(self) -> AbstractContextManager[None]:
         """While the context is open, a request is being answered and background work yields to it."""

@@ -35,7 +35,7 @@ from typing import ClassVar
 _INVALID_PARAMS, _INTERNAL_ERROR = -32_602, -32_603  # JSON-RPC
 
 
-class Category(Enum):
+class ErrorCategory(Enum):
     """What an error means to a client, whichever interface it uses. This is the only table from errors to statuses; an
     interface overrides a row for a single error where its protocol demands it."""
 
@@ -68,7 +68,7 @@ class MemplaneError(Exception):
     """Base of every error we raise on purpose; anything else is a bug."""
 
     code: ClassVar[str] = "internal"
-    category: ClassVar[Category] = Category.INTERNAL
+    category: ClassVar[ErrorCategory] = ErrorCategory.INTERNAL
     retryable: ClassVar[bool] = False
     """As the category says, unless a class says otherwise."""
 
@@ -82,7 +82,7 @@ class InvalidRequest(MemplaneError):
     """The request cannot be carried out as it is; the message says what to change."""
 
     code = "invalid_request"
-    category = Category.INVALID
+    category = ErrorCategory.INVALID
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -93,7 +93,7 @@ class NotFound(InvalidRequest):
     """Nothing in this space has this id or key."""
 
     code = "not_found"
-    category = Category.NOT_FOUND
+    category = ErrorCategory.NOT_FOUND
 
     def __init__(self, what: str, name: str, *, place: str = "this space") -> None:
         super().__init__(f"no {what} {name!r} in {place}")
@@ -105,7 +105,7 @@ class PathTaken(InvalidRequest):
     """A file or folder has this path already; nothing is written over."""
 
     code = "path_taken"
-    category = Category.CONFLICT
+    category = ErrorCategory.CONFLICT
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is there already; choose another path", field="path")
@@ -116,7 +116,7 @@ class CollectionTaken(InvalidRequest):
     """A collection has this id already; it is left as it is."""
 
     code = "collection_taken"
-    category = Category.CONFLICT
+    category = ErrorCategory.CONFLICT
 
     def __init__(self, collection_id: str) -> None:
         super().__init__(
@@ -139,7 +139,7 @@ class LimitReached(InvalidRequest):
     """A per-session limit is used up; a new session starts afresh."""
 
     code = "rate_limited"
-    category = Category.LIMITED
+    category = ErrorCategory.LIMITED
 
     def __init__(self, action: str, limit: int) -> None:
         super().__init__(f"a session may {action} {limit} times and this one has; start a new session")
@@ -151,7 +151,7 @@ class RateLimited(MemplaneError):
     """A tenant made as many calls within a minute as it may."""
 
     code = "rate_limited"
-    category = Category.LIMITED
+    category = ErrorCategory.LIMITED
     retryable = True
 
     def __init__(self, what: str, limit: int, retry_after_s: int) -> None:
@@ -167,7 +167,7 @@ class QuotaExceeded(MemplaneError):
     """A tenant used up what its plan allows until the billing cycle ends."""
 
     code = "quota_exceeded"
-    category = Category.LIMITED
+    category = ErrorCategory.LIMITED
 
     def __init__(self, *, plan: str, used: int, limit: int, reset_date: str) -> None:
         super().__init__(
@@ -184,21 +184,21 @@ class SettingsInvalid(MemplaneError):
     """A setting or environment variable has a value that cannot be used."""
 
     code = "settings_invalid"
-    category = Category.MISCONFIGURED
+    category = ErrorCategory.MISCONFIGURED
 
 
 class StorageError(MemplaneError):
     """The store could not do its work."""
 
     code = "storage"
-    category = Category.STORAGE
+    category = ErrorCategory.STORAGE
 
 
 class StorageUnavailable(StorageError):
     """The data directory or one of its files cannot be opened or written."""
 
     code = "storage_unavailable"
-    category = Category.UNAVAILABLE
+    category = ErrorCategory.UNAVAILABLE
     retryable = False
 
 
@@ -206,7 +206,7 @@ class StorageUnreachable(StorageUnavailable):
     """The database cannot be reached, or takes no writes just now; nothing was written."""
 
     code = "storage_unreachable"
-    category = Category.UNAVAILABLE
+    category = ErrorCategory.UNAVAILABLE
 
 
 class StorageUncertain(StorageError):
@@ -214,7 +214,7 @@ class StorageUncertain(StorageError):
     whether it is there, or say it again with the same id, which keeps it once."""
 
     code = "storage_uncertain"
-    category = Category.UNAVAILABLE
+    category = ErrorCategory.UNAVAILABLE
     retryable = False
 
 
@@ -222,7 +222,7 @@ class StorageBusy(StorageError):
     """Another process held the space longer than we wait; nothing was written."""
 
     code = "storage_busy"
-    category = Category.UNAVAILABLE
+    category = ErrorCategory.UNAVAILABLE
 
 
 class StorageFull(StorageError):
@@ -253,14 +253,14 @@ class RemoteError(MemplaneError):
     """The object store has a problem; what is kept here is not concerned."""
 
     code = "remote_error"
-    category = Category.UPSTREAM
+    category = ErrorCategory.UPSTREAM
 
 
 class RemoteUnavailable(RemoteError):
     """The object store cannot be reached, or keeps refusing; try again later."""
 
     code = "remote_unavailable"
-    category = Category.UNAVAILABLE
+    category = ErrorCategory.UNAVAILABLE
 
 
 class RemoteDenied(RemoteError):
@@ -279,7 +279,7 @@ class Changed(RemoteError):
     """The object is not what it was when it was read; nothing was written."""
 
     code = "changed"
-    category = Category.UNAVAILABLE
+    category = ErrorCategory.UNAVAILABLE
 
     def __init__(self, key: str) -> None:
         super().__init__(f"{key!r} was changed by someone else meanwhile")

@@ -16,7 +16,7 @@ from memplane import Memplane, Settings
 from memplane.auth.identity import USED_EVERY
 from memplane.auth.keys import Grant
 from memplane.auth.principal import ADAPTERS, Forbidden, Principal, Right, Secret, Unauthenticated
-from memplane.auth.tokens import Claims
+from memplane.auth.tokens import TokenClaims
 from memplane.errors import InvalidRequest, NotFound, SettingsInvalid
 
 PEER = "203.0.113.7"
@@ -307,7 +307,7 @@ def test_no_repr_and_no_error_shows_a_credential(identity, caplog):
     caplog.set_level(logging.DEBUG)
     minted = key_of(identity, agent="weston")
     bearer = minted.bearer.reveal()
-    token, _ = identity.mint_token(Claims(sub="x"))
+    token, _ = identity.mint_token(TokenClaims(sub="x"))
     secret = bearer.partition(":")[2]
     shown = [repr(minted), str(minted.bearer), f"{minted.bearer}", repr(token), repr(minted.key)]
     shown += [repr(Settings(jwt_secret="s" * 32))]
@@ -367,7 +367,7 @@ def crowded():
         bearers = [
             identity.owner_key().bearer.reveal(),
             key_of(identity, agent="weston").bearer.reveal(),
-            identity.mint_token(Claims(sub="alice"), ttl_s=3_000_000)[0].reveal(),
+            identity.mint_token(TokenClaims(sub="alice"), ttl_s=3_000_000)[0].reveal(),
         ]
         yield identity, bearers, clock
 

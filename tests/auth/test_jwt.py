@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.auth.principal import Right, Secret, Unauthenticated
-from memplane.auth.tokens import Claims, TokenRequirements, Tokens
+from memplane.auth.tokens import TokenClaims, TokenRequirements, Tokens
 from memplane.clock import SECOND, to_datetime
 from memplane.errors import SettingsInvalid
 
@@ -100,7 +100,7 @@ def test_upstream_round_trip(identity, now):
     jwt_test: what is issued is verified, with its subject, name, client and scopes; PyJWT reads it too.
     """
     token, ends = identity.mint_token(
-        Claims(sub="alice", name="Alice", client="claude-code", scopes=["packs:*"])
+        TokenClaims(sub="alice", name="Alice", client="claude-code", scopes=["packs:*"])
     )
     read = jwt.decode(
         token.reveal(),
@@ -328,7 +328,7 @@ def test_what_is_minted_is_taken_with_an_audience_too(open_identity):
     """
     identity = open_identity(jwt_audience="memplane", jwt_issuer="us")
 
-    assert enter(identity, identity.mint_token(Claims(sub="a"))[0].reveal())
+    assert enter(identity, identity.mint_token(TokenClaims(sub="a"))[0].reveal())
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", "", "HS1", "PS256", "EdDSA", "RS256"])
@@ -426,7 +426,7 @@ def test_no_secret_no_token(open_identity, claims):
     signed = f"{segment({'alg': 'HS256'})}.{segment(claims)}"
     refused(identity, f"{signed}.{segment(hmac.digest(b'', signed.encode(), hashlib.sha256))}")
     with pytest.raises(SettingsInvalid, match="MEMPLANE_JWT_SECRET"):
-        identity.mint_token(Claims(sub="a"))
+        identity.mint_token(TokenClaims(sub="a"))
 
 
 @given(st.data())

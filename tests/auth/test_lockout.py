@@ -6,7 +6,7 @@ from memplane.auth import lockout as module
 from memplane.auth.keys import Grant
 from memplane.auth.lockout import GUESSES_MAX, WINDOW, LoginThrottle, network_of
 from memplane.auth.principal import LockedOut, Unauthenticated
-from memplane.auth.tokens import Claims
+from memplane.auth.tokens import TokenClaims
 from memplane.errors import StorageBusy
 
 PEER, OTHER = "203.0.113.7", "203.0.113.8"
@@ -96,7 +96,7 @@ def test_a_credential_that_was_let_in_before_is_never_locked_out(identity):
     bearers = [
         identity.create_key(Grant()).bearer.reveal(),
         identity.create_key(Grant(agent="weston")).bearer.reveal(),
-        identity.mint_token(Claims(sub="alice"))[0].reveal(),
+        identity.mint_token(TokenClaims(sub="alice"))[0].reveal(),
     ]
     for bearer in bearers:
         identity.authenticate(bearer, peer=OTHER)
@@ -125,7 +125,7 @@ def test_tokens_are_not_locked_out_by_other_guesses(identity):
     Nor other credentials by forged tokens.
     """
     guess(identity, "nonsense")
-    token, _ = identity.mint_token(Claims(sub="alice"))
+    token, _ = identity.mint_token(TokenClaims(sub="alice"))
 
     assert identity.authenticate(token.reveal(), peer=PEER).subject == "alice"
 
@@ -136,7 +136,7 @@ def test_a_right_secret_is_no_guess(identity, clock):
     """
     revoked = identity.create_key(Grant())
     identity.revoke(revoked.key.id)
-    token, _ = identity.mint_token(Claims(sub="alice"), ttl_s=1)
+    token, _ = identity.mint_token(TokenClaims(sub="alice"), ttl_s=1)
     clock.advance(seconds=2)
 
     for credential in (revoked.bearer.reveal(), token.reveal()):

@@ -20,7 +20,7 @@ from memplane import Settings
 from memplane.adapters.all import all_adapters
 from memplane.adapters.helmdeck.errors import FORMAT as FLAT
 from memplane.auth.principal import ADAPTERS, Right, Unauthenticated
-from memplane.errors import Category, InvalidRequest, MemplaneError, SettingsInvalid, StorageUnavailable
+from memplane.errors import ErrorCategory, InvalidRequest, MemplaneError, SettingsInvalid, StorageUnavailable
 from memplane.server.app import error_format
 from memplane.server.endpoint import AsgiRoute, Endpoint, Query
 from memplane.server.errors import ErrorContext, HttpError, MalformedBody, http_error
@@ -28,7 +28,7 @@ from memplane.server.guard import Guard, MissingCredential, check_names, credent
 from memplane.server.logs import set_up_logs
 from memplane.server.request import DEPTH_MAX, check_depth, check_media, decode_body, decode_json, read_query
 from memplane.server.responses import json_response
-from memplane.server.routing import Router
+from memplane.server.routing import PathRouter
 
 SOURCE = Path(memplane.__file__).parent
 REFERENCE = (SOURCE.parents[1] / "docs/reference/http.md").read_text("utf-8")
@@ -62,7 +62,7 @@ def test_no_error_is_missing_from_the_table():
     """
     Each error, or one that it derives from, has a status; the base alone, which is a bug, is not enough.
     """
-    missing = [kind for kind in all_errors() if kind.category is Category.INTERNAL]
+    missing = [kind for kind in all_errors() if kind.category is ErrorCategory.INTERNAL]
 
     assert missing == []
 
@@ -327,7 +327,7 @@ def find(method, raw_path):
 
     kind = {"type": "websocket"} if method is None else {"type": "http", "method": method}
     scope = {**kind, "raw_path": raw_path, "path": "", "root_path": ""}
-    asyncio.run(Router(ROUTES, serve)(scope, None, None))
+    asyncio.run(PathRouter(ROUTES, serve)(scope, None, None))
     return found[0]
 
 

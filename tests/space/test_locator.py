@@ -79,7 +79,7 @@ def test_no_entry_but_a_forget_passes_for_a_receipt(plane):
     kept = plane.space("alice").retain("hello")
     plane._parts.directory.note(TENANT, RECEIPT, kept.id, "alice", now=plane.clock())
 
-    assert plane.whose(TENANT, RECEIPT, kept.id) == []
+    assert plane.owners_of(TENANT, RECEIPT, kept.id) == []
     assert plane.receipts(TENANT).total == 0
 
 
@@ -122,7 +122,7 @@ def test_what_a_space_does_not_have_is_not_said_to_be_there(plane, clock):
         directory.note(TENANT, RECEIPT, "receipt-lost", owner, now=clock())
     kept = forget_something(plane, clock, "alice").id
 
-    assert plane.whose(TENANT, RECEIPT, "receipt-lost") == []
+    assert plane.owners_of(TENANT, RECEIPT, "receipt-lost") == []
     page = plane.receipts(TENANT)
     assert (listed(page), page.total) == ([("alice", kept)], 1)
     assert directory.owners(TENANT, RECEIPT, "receipt-lost") == ["alice", "nobody"]
@@ -154,7 +154,7 @@ def test_imported_receipts_are_found(plane, clock, tmp_path):
     import_file(plane.space("bob"), file)
     plane._parts.directory.set_complete(TENANT, ["alice", "bob"])
 
-    assert plane.whose(TENANT, RECEIPT, given) == ["alice", "bob"]
+    assert plane.owners_of(TENANT, RECEIPT, given) == ["alice", "bob"]
     assert sorted(listed(plane.receipts(TENANT))) == [("alice", given), ("bob", given)]
 
 
@@ -202,10 +202,10 @@ def test_documents_and_collections_by_their_ids(plane):
     own = plane.space("alice").documents.upload("Other text.", name="more")
     shelf = plane.space("bob").documents.create_collection("shelf")
 
-    assert plane.whose(TENANT, DOCUMENT, "shared") == ["alice", "bob"]
-    assert plane.whose(TENANT, DOCUMENT, own.id) == ["alice"]
-    assert plane.whose(TENANT, ResourceKind.COLLECTION, shelf.id) == ["bob"]
-    assert plane.whose(TENANT, DOCUMENT, shelf.id) == []
+    assert plane.owners_of(TENANT, DOCUMENT, "shared") == ["alice", "bob"]
+    assert plane.owners_of(TENANT, DOCUMENT, own.id) == ["alice"]
+    assert plane.owners_of(TENANT, ResourceKind.COLLECTION, shelf.id) == ["bob"]
+    assert plane.owners_of(TENANT, DOCUMENT, shelf.id) == []
 
 
 def test_a_document_that_goes_and_comes_back(plane, clock):
@@ -216,10 +216,10 @@ def test_a_document_that_goes_and_comes_back(plane, clock):
     found = []
     for _ in range(3):
         space.documents.upload("Some text.", name="notes", id="d")
-        found.append(plane.whose(TENANT, DOCUMENT, "d"))
+        found.append(plane.owners_of(TENANT, DOCUMENT, "d"))
         clock.set(clock() + KEPT)
         space.documents.delete("d")
-        found.append(plane.whose(TENANT, DOCUMENT, "d"))
+        found.append(plane.owners_of(TENANT, DOCUMENT, "d"))
 
     assert found == [["alice"], []] * 3
 
@@ -235,8 +235,8 @@ def test_documents_are_found_without_their_notes(open_plane, catalog):
     without_directory(catalog)
 
     plane = open_plane()
-    assert plane.whose(TENANT, DOCUMENT, "d") == ["alice"]
-    assert plane.whose(TENANT, ResourceKind.COLLECTION, shelf) == ["alice"]
+    assert plane.owners_of(TENANT, DOCUMENT, "d") == ["alice"]
+    assert plane.owners_of(TENANT, ResourceKind.COLLECTION, shelf) == ["alice"]
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_the_catalog_forgets_with_the_space(plane, catalog, forget):
     assert not kept("medical record 4711")
     assert kept("cases of 2026") == ("document" in receipt.scope)
     assert kept("another") == ("everything" not in receipt.scope)
-    assert plane.whose(TENANT, DOCUMENT, "medical record 4711") == []
+    assert plane.owners_of(TENANT, DOCUMENT, "medical record 4711") == []
 
 
 def test_what_comes_back_while_it_is_forgotten_is_found(plane):
@@ -277,7 +277,7 @@ def test_what_comes_back_while_it_is_forgotten_is_found(plane):
     """
     space = plane.space("alice")
     space.documents.upload("Words.", name="a", id="d")
-    plane.whose(TENANT, DOCUMENT, "nothing")
+    plane.owners_of(TENANT, DOCUMENT, "nothing")
     drop = space._context.parts.directory.drop
 
     def upload_first(*given):
@@ -288,4 +288,4 @@ def test_what_comes_back_while_it_is_forgotten_is_found(plane):
         patch.setattr(type(space._context.parts.directory), "drop", lambda _, *given: upload_first(*given))
         space.documents.delete("d")
 
-    assert plane.whose(TENANT, DOCUMENT, "d") == ["alice"]
+    assert plane.owners_of(TENANT, DOCUMENT, "d") == ["alice"]

@@ -11,7 +11,7 @@ import zmq
 
 from memplane.adapters.carapace.groups import Groups
 from memplane.adapters.carapace.pipeline import Pipeline
-from memplane.adapters.carapace.router import Router
+from memplane.adapters.carapace.router import IpcRouter
 
 TIMEOUT_MS = 35_000
 
@@ -88,7 +88,7 @@ class Host:
         self, plane: Any, folder: Any, *, groups: Groups | None = None, bounds: Any = None, **rest: Any
     ):
         self.address = f"ipc://{folder}/memplane.sock"
-        self.router = Router(Pipeline(plane, groups or Groups(), **rest), self.address, bounds=bounds)
+        self.router = IpcRouter(Pipeline(plane, groups or Groups(), **rest), self.address, bounds=bounds)
         self._failed: list[BaseException] = []
         self._ready = Event()
         self._thread = Thread(target=self._serve)

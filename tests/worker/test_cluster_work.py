@@ -412,16 +412,16 @@ def test_a_job_is_one_workers_and_then_nobodys(fleet):
     work = plane.work
     day = ("sweep", "2026-11-15")
 
-    assert work.take_job(*day, "a", length=LEASE) is Job.YOURS
-    assert work.take_job(*day, "b", length=LEASE) is Job.ELSEWHERE
+    assert work.claim_job(*day, "a", length=LEASE) is Job.YOURS
+    assert work.claim_job(*day, "b", length=LEASE) is Job.ELSEWHERE
     hand.advance(61)  # a died
-    assert work.take_job(*day, "b", length=LEASE) is Job.YOURS
+    assert work.claim_job(*day, "b", length=LEASE) is Job.YOURS
     assert not work.renew_job(*day, "a", length=LEASE)
     assert not work.finish_job(*day, "a", kept=0)
     assert work.finish_job(*day, "b", kept=0)
     hand.advance(61)
-    assert work.take_job(*day, "a", length=LEASE) is Job.DONE
-    assert work.take_job("sweep", "2026-11-16", "a", length=LEASE) is Job.YOURS
+    assert work.claim_job(*day, "a", length=LEASE) is Job.DONE
+    assert work.claim_job("sweep", "2026-11-16", "a", length=LEASE) is Job.YOURS
 
 
 def test_every_space_is_scheduled_but_not_hurried(fleet):

@@ -14,7 +14,7 @@ SUBJECT_MISSING = "unknown"
 NOT_SET = "jwt_secret: set MEMPLANE_JWT_SECRET_FILE or MEMPLANE_JWT_SECRET to make tokens"
 
 
-class Claims(msgspec.Struct, omit_defaults=True):
+class TokenClaims(msgspec.Struct, omit_defaults=True):
     """The claims of a token; unknown ones are ignored."""
 
     exp: float | None = None
@@ -42,7 +42,9 @@ class TokenRequirements(msgspec.Struct, frozen=True, kw_only=True):
 class Signer(Protocol):
     """Reads and signs tokens; `memplane.auth.tokens.Tokens` implements it."""
 
-    def mint(self, claims: Claims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]: ...
+    def mint(
+        self, claims: TokenClaims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S
+    ) -> tuple[Secret, Instant]: ...
 
     def read(self, token: str, *, now: Instant) -> Principal | None: ...
 
@@ -50,7 +52,7 @@ class Signer(Protocol):
 class NoTokens:
     """A `Signer` without a secret or an issuer: no token is trusted."""
 
-    def mint(self, claims: Claims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S) -> NoReturn:
+    def mint(self, claims: TokenClaims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S) -> NoReturn:
         del claims, now, ttl_s
         raise SettingsInvalid(NOT_SET)
 

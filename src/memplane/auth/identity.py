@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from memplane.auth.claims import TTL_DEFAULT_S, Claims, Signer
+from memplane.auth.claims import TTL_DEFAULT_S, Signer, TokenClaims
 from memplane.auth.keys import (
     Grant,
     KeyUnknown,
@@ -183,7 +183,7 @@ class Identity:
             raise KeyUnknown(key_id)
         return revoked
 
-    def mint_token(self, claims: Claims, *, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]:
+    def mint_token(self, claims: TokenClaims, *, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]:
         """A token signed with the shared secret, and its expiry; `SettingsInvalid` without a secret."""
         return self._tokens.mint(claims, now=self._clock(), ttl_s=ttl_s)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from memplane.clock import Instant
-from memplane.errors import Category, MemplaneError
+from memplane.errors import ErrorCategory, MemplaneError
 
 # A secret that does not show itself by accident.
 
@@ -51,14 +51,14 @@ class Unauthenticated(MemplaneError):
     such as the owner of an expired token."""
 
     code = "unauthenticated"
-    category = Category.UNAUTHENTICATED
+    category = ErrorCategory.UNAUTHENTICATED
 
 
 class LockedOut(Unauthenticated):
     """Too many wrong credentials from one place; it must wait."""
 
     code = "locked_out"
-    category = Category.LIMITED
+    category = ErrorCategory.LIMITED
     retryable = True
 
     def __init__(self, retry_after_s: int) -> None:
@@ -70,14 +70,14 @@ class Forbidden(MemplaneError):
     """The credential is valid but does not give access to this."""
 
     code = "forbidden"
-    category = Category.FORBIDDEN
+    category = ErrorCategory.FORBIDDEN
 
 
 class KeySetUnavailable(MemplaneError):
     """The issuer's keys are unavailable, so its tokens cannot be verified."""
 
     code = "key_set_unavailable"
-    category = Category.UNAVAILABLE
+    category = ErrorCategory.UNAVAILABLE
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):

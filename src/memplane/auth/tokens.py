@@ -25,7 +25,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OctKey, RSAKey
 from joserfc.jws import JWSRegistry, deserialize_compact, serialize_compact
 
-from memplane.auth.claims import NOT_SET, SUBJECT_MISSING, TTL_DEFAULT_S, Claims, TokenRequirements
+from memplane.auth.claims import NOT_SET, SUBJECT_MISSING, TTL_DEFAULT_S, TokenClaims, TokenRequirements
 from memplane.auth.keys import NAME_CHARS_MAX
 from memplane.auth.principal import Principal, Right, Secret, Unauthenticated
 from memplane.clock import SECOND, Instant
@@ -82,7 +82,9 @@ class Tokens:
         self._public_keys = public_keys
         self._public_expected = public_expected or TokenRequirements()
 
-    def mint(self, claims: Claims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S) -> tuple[Secret, Instant]:
+    def mint(
+        self, claims: TokenClaims, *, now: Instant, ttl_s: int = TTL_DEFAULT_S
+    ) -> tuple[Secret, Instant]:
         """A signed token and its expiry. It is valid from slightly before now, for clocks that are behind."""
         if self._key is None:
             raise SettingsInvalid(NOT_SET)
@@ -123,14 +125,14 @@ class Tokens:
         if payload is None:
             return None
         try:
-            claims = msgspec.json.decode(payload, type=Claims)
+            claims = msgspec.json.decode(payload, type=TokenClaims)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
             raise Unauthenticated("the claims of this token cannot be read") from exc
         _check(claims, expected, now)
         return principal_of(claims)
 
 
-def principal_of(claims: Claims) -> Principal:
+def principal_of(claims: TokenClaims) -> Principal:
     subject = claims.sub or SUBJECT_MISSING
     scopes = {*(claims.scopes or ()), *(claims.scope or "").split()}
     if ADMIN in scopes:
@@ -150,7 +152,7 @@ def principal_of(claims: Claims) -> Principal:
     )
 
 
-def _check(claims: Claims, expected: TokenRequirements, now: Instant) -> None:
+def _check(claims: TokenClaims, expected: TokenRequirements, now: Instant) -> None:
     """No leeway, as the contract requires."""
     if claims.exp is None:
         raise Unauthenticated("this token never expires, so it is not taken: `exp` is missing")

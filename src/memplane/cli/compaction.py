@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from memplane.clock import DAY
 from memplane.compaction.retention import day_of
-from memplane.compaction.review import CompactedDay, Compaction, Learning
+from memplane.compaction.review import CompactedDay, CompactionReport, Learning
 from memplane.config import reason_of
 from memplane.errors import InvalidRequest
 from memplane.space import Space
@@ -213,7 +213,7 @@ def _size(count: int) -> str:
     return f"{count:,} B" if count < _KIB else f"{count / _KIB:,.1f} KB"
 
 
-def _compaction(done: Compaction) -> Iterator[RenderableType]:
+def _compaction(done: CompactionReport) -> Iterator[RenderableType]:
     for day in done.days:
         yield line((day.day, "bold"), f": {_counts(day, dry_run=done.dry_run)}")
         for text in day.learnings:

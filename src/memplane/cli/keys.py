@@ -131,7 +131,7 @@ def create(
     secret_file: SecretFile = None,
 ) -> None:
     """Create a key and print it once. Only its hash is stored."""
-    spaces = [*(space or []), *([call.space_given] if call.space_given is not None else [])]
+    spaces = [*(space or []), *([call.space_option] if call.space_option is not None else [])]
     rights = right or [Right.READ, Right.WRITE]
     some = bool(spaces) or agent is not None
     if some == all_spaces and Right.ADMIN not in rights:

@@ -90,7 +90,7 @@ def retain(
         metadata=extra,
         scope=scope,
     )
-    call.out.answer(kept, _kept(kept))
+    call.out.answer(kept, _stored_text(kept))
 
 
 @command(
@@ -262,7 +262,7 @@ def memories(
     )
 
 
-def _kept(kept: Retained) -> Text:
+def _stored_text(kept: Retained) -> Text:
     if kept.suppressed:
         return line(("Not stored", "yellow"), f": {kept.id} was forgotten")
     if kept.deduped:

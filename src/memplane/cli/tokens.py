@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from memplane.auth.claims import TTL_DEFAULT_S, Claims
+from memplane.auth.claims import TTL_DEFAULT_S, TokenClaims
 from memplane.clock import iso, to_datetime
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
@@ -53,7 +53,7 @@ def mint(
 
     Set the signing secret in MEMPLANE_JWT_SECRET_FILE or MEMPLANE_JWT_SECRET.
     """
-    claims = Claims(sub=subject, scopes=scope or None, client=client, name=full_name, tenant=tenant)
+    claims = TokenClaims(sub=subject, scopes=scope or None, client=client, name=full_name, tenant=tenant)
     ttl_s = TTL_DEFAULT_S if ttl is None else int(ttl.total_seconds())
     made, ends = call.identity.mint_token(claims, ttl_s=ttl_s)
     call.out.answer_text({"token": made.reveal(), "subject": subject, "expires_at": iso(ends)}, made.reveal())

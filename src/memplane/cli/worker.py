@@ -143,7 +143,7 @@ def retry(
     everything: Annotated[bool, typer.Option("--all", help="Retry every failing or dead space.")] = False,
 ) -> None:
     """Retry a failing or dead space now."""
-    owner = call.space_given
+    owner = call.space_option
     if everything == (owner is not None):
         raise InvalidRequest("give --space NAME or --all")
     work = work_of(call)

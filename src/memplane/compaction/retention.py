@@ -30,7 +30,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     confirm: str
     """Who decides about learnings: a `person`, or the policy, `auto`."""
 
-    def keeps_summary_of(self, day: str, now: Instant) -> bool:
+    def retains_summary_of(self, day: str, now: Instant) -> bool:
         """Whether the summary of that day is still to be told."""
         return self.summary_days is None or day_start(day) >= first_retained(self.summary_days, now)
 

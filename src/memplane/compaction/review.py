@@ -42,7 +42,7 @@ class CompactedDay(msgspec.Struct, frozen=True, kw_only=True):
     """Raw entries that went, or would go."""
 
 
-class Compaction(msgspec.Struct, frozen=True, kw_only=True):
+class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The report of one run."""
 
     days: tuple[CompactedDay, ...]

@@ -15,7 +15,7 @@ from memplane.clock import Instant, to_datetime
 from memplane.compaction.days import items_of, judged_entries, latest_in_threads, undecided
 from memplane.compaction.judging import Discard, Promotion, judge
 from memplane.compaction.retention import Retention, day_of, day_start, first_retained, last_day_of, week_of
-from memplane.compaction.review import CompactedDay, Compaction
+from memplane.compaction.review import CompactedDay, CompactionReport
 from memplane.ledger.ids import content_id
 from memplane.ledger.payloads import CompactPayload, Judgement, PromotePayload, encode
 from memplane.memory import projection
@@ -82,10 +82,10 @@ def remove_some(
     victims = judged_entries(writer, day, limit=_ENTRIES_PER_STEP)
     if not victims:
         return None
-    if policy.keeps_summary_of(day, now):
+    if policy.retains_summary_of(day, now):
         last = latest_in_threads(writer, day, [seq for seq, _ in victims])
         _append_new(writer, recorder, [_content_draft(recorder, Op.SUMMARIZE, promoted) for promoted in last])
-    return _bury(writer, recorder, victims, {"retention": "raw", "day": day})
+    return _write_tombstones(writer, recorder, victims, {"retention": "raw", "day": day})
 
 
 def remove_some_lines(
@@ -93,10 +93,12 @@ def remove_some_lines(
 ) -> Receipt | None:
     """Remove some lines of digests or summaries whose retention is over."""
     victims = [(line.seq, line.id) for line in overdue][:_ENTRIES_PER_STEP]
-    return _bury(writer, recorder, victims, {"retention": layer}) if victims else None
+    return _write_tombstones(writer, recorder, victims, {"retention": layer}) if victims else None
 
 
-def plan(reader: Reader, policy: Retention, days: Iterable[str], now: Instant, *, waiting: int) -> Compaction:
+def plan(
+    reader: Reader, policy: Retention, days: Iterable[str], now: Instant, *, waiting: int
+) -> CompactionReport:
     """What a run would do with the entries that are enriched already."""
     planned = []
     for day in days:
@@ -106,7 +108,7 @@ def plan(reader: Reader, policy: Retention, days: Iterable[str], now: Instant, *
             removed = sum(not item.is_pinned and not item.flagged for item in items_of(reader, day))
             report = msgspec.structs.replace(report, removed=removed)
         planned.append(report)
-    return Compaction(
+    return CompactionReport(
         days=tuple(planned),
         digests_removed=len(overdue_digests(reader, policy, now)),
         summaries_removed=len(overdue_summaries(reader, policy, now)),
@@ -118,7 +120,9 @@ def plan(reader: Reader, policy: Retention, days: Iterable[str], now: Instant, *
 def overdue_summaries(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
     """Lines of summaries whose retention is over."""
     return [
-        line for line in reader.compaction.lines(Layer.SUMMARY) if not policy.keeps_summary_of(line.day, now)
+        line
+        for line in reader.compaction.lines(Layer.SUMMARY)
+        if not policy.retains_summary_of(line.day, now)
     ]
 
 
@@ -145,7 +149,7 @@ def overdue_digests(reader: Reader, policy: Retention, now: Instant) -> list[Com
     return over + [line for line in reader.compaction.lines(Layer.LEARN) if line.id in rejected]
 
 
-def _bury(
+def _write_tombstones(
     writer: Writer, recorder: Recorder, victims: Sequence[tuple[int, str]], scope: dict[str, str]
 ) -> Receipt:
     now = recorder.clock()

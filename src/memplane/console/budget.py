@@ -4,14 +4,14 @@ from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 from memplane.sync.budget import budget_of
 
 _SAMPLE = 100
 """So many items of a layer are looked at; counting all of a large space takes seconds."""
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     budget = budget_of(space, sample=None if call.query["exact"] else _SAMPLE)
     full = max(budget.tokens, budget.budget_tokens, 1)

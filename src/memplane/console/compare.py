@@ -6,7 +6,7 @@ from memplane.auth.principal import Right
 from memplane.clock import DAY
 from memplane.console.forms import before, end_of, parse_day, written
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 
 TAB = "compare"
 
@@ -21,7 +21,7 @@ _QUERY = (
 )
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     end = parse_day(call.query["end"], field="end")
     end = space.now() // DAY if end is None else end

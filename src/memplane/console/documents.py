@@ -10,7 +10,7 @@ from memplane.console import links
 from memplane.console.views import Row, space_of, space_page
 from memplane.documents.result import SpanHit
 from memplane.recall.result import Limits
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 from memplane.space import Space
 from memplane.storage.numbers import span_ordinal
 from memplane.types import Document, Section, Span
@@ -29,7 +29,7 @@ class SectionView(msgspec.Struct, frozen=True):
     spans: tuple[Span, ...]
 
 
-def listing(call: Call) -> Response:
+def listing(call: HttpCall) -> Response:
     space = space_of(call)
     number = max(1, call.query["page"])
     asked = call.query["q"].strip()
@@ -52,7 +52,7 @@ def listing(call: Call) -> Response:
     )
 
 
-def one(call: Call) -> Response:
+def one(call: HttpCall) -> Response:
     space = space_of(call)
     document = space.documents.get(links.owner_of(call.path_params["document"]))
     marked = call.query["span"]

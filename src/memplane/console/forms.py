@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 from memplane.clock import DAY, INSTANT_MAX, Instant, parse_instant, to_datetime, to_instant
 from memplane.console.cookies import CSRF_FIELD, CSRF_HEADER, check_csrf
 from memplane.errors import InvalidRequest
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 
 # Days that a person picks, in UTC, counted from 1970.
 
@@ -43,7 +43,7 @@ _FIELDS_MAX = 200
 class Form:
     """Fields by name; raises where the form is none of ours."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: HttpCall) -> None:
         fields = _fields(call.raw)
         check_csrf(call.headers, call.headers.get(CSRF_HEADER, "") or fields.get(CSRF_FIELD, ""))
         self._fields = fields

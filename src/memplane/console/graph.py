@@ -6,7 +6,7 @@ from memplane.auth.principal import Right
 from memplane.console import drawing
 from memplane.console.forms import end_of, parse_day, written
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 
 TAB = "graph"
 
@@ -18,7 +18,7 @@ _LISTING = (
 )
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     as_of = parse_day(call.query["as_of"], field="as_of")
     subject = call.query["subject"].strip()

@@ -10,7 +10,7 @@ from memplane.console.pages import page
 from memplane.console.sign_in import ADAPTER, SignIn
 from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 from memplane.space import Space
 from memplane.space.summary import ReviewNeed, SpaceSummary
 
@@ -50,7 +50,7 @@ class Home:
         self._plane = plane
         self._signing = signing
 
-    def show(self, call: Call) -> Response:
+    def show(self, call: HttpCall) -> Response:
         principal = call.principal
         words = call.query["q"].strip().casefold()
         owners = [
@@ -74,7 +74,7 @@ class Home:
             signed_in=self._signing.required,
         )
 
-    def overview(self, call: Call) -> Response:
+    def overview(self, call: HttpCall) -> Response:
         space = space_of(call)
         return space_page(call, "overview.html", "", space, seen=_space_row(space), places=LINKS)
 

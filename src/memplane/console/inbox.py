@@ -10,7 +10,7 @@ from memplane.console import links
 from memplane.console.forms import Form
 from memplane.console.pages import redirect
 from memplane.console.views import Row, space_of, space_page, writable_space
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 from memplane.space import Space
 from memplane.storage.compaction import LearningStatus
 
@@ -30,7 +30,7 @@ _PLACE = re.compile(r"[0-9]{1,3}", re.ASCII)
 _LISTING = (Query(name="told", default=""), Query(name="at", default=""))
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     drafts = [learning for learning in space.review.drafts() if learning.standing is LearningStatus.OPEN][
         :_LISTED_MAX
@@ -62,13 +62,13 @@ def _marked(at: str, rows: int) -> int | None:
     return min(int(at), rows - 1) if rows and _PLACE.fullmatch(at) else None
 
 
-def resolve(call: Call) -> Response:
+def resolve(call: HttpCall) -> Response:
     form, space = Form(call), writable_space(call)
     space.review.resolve(form.text("winner"))
     return _decided(call, form, space, "settled")
 
 
-def decide(call: Call) -> Response:
+def decide(call: HttpCall) -> Response:
     form, space = Form(call), writable_space(call)
     confirmed = form.text("verdict") == "confirm"
     settle = space.review.confirm if confirmed else space.review.reject
@@ -76,7 +76,7 @@ def decide(call: Call) -> Response:
     return _decided(call, form, space, "confirmed" if confirmed else "rejected")
 
 
-def rule(call: Call) -> Response:
+def rule(call: HttpCall) -> Response:
     """What is flagged is told as any other from now on, or is forgotten, with all that was read out of it."""
     form, space = Form(call), writable_space(call)
     if form.text("verdict") == "release":
@@ -86,7 +86,7 @@ def rule(call: Call) -> Response:
     return _decided(call, form, space, "forgotten")
 
 
-def _decided(call: Call, form: Form, space: Space, told: str) -> Response:
+def _decided(call: HttpCall, form: Form, space: Space, told: str) -> Response:
     """To the next row, and what was decided is said there."""
     at = form.text("at")
     return redirect(

@@ -16,7 +16,7 @@ from memplane.console.links import ROOT
 from memplane.console.pages import page, plain, redirect
 from memplane.console.views import Row
 from memplane.errors import InvalidRequest
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.storage.catalog.credentials import KeyRecord
 
 _ONCE_BYTES = 16
@@ -31,10 +31,10 @@ class Keys:
     def __init__(self, authenticator: Authenticator | None) -> None:
         self._identity = authenticator if isinstance(authenticator, Identity) else None
 
-    def show(self, call: Call) -> Response:
+    def show(self, call: HttpCall) -> Response:
         return self._page(call)
 
-    def create(self, call: Call) -> Response:
+    def create(self, call: HttpCall) -> Response:
         form = Form(call)
         if self._identity is None:
             return self._page(call)
@@ -56,7 +56,7 @@ class Keys:
         minted = self._identity.create_key_once(grant, f"{call.principal.tenant} {once}")
         return self._page(call, secret="" if minted is None else minted.bearer.reveal(), again=minted is None)
 
-    def revoke(self, call: Call) -> Response:
+    def revoke(self, call: HttpCall) -> Response:
         form = Form(call)
         wanted = form.text("id")
         if self._identity is not None:
@@ -65,12 +65,12 @@ class Keys:
             self._identity.revoke(wanted)
         return redirect(call, f"{ROOT}/keys")
 
-    def _listed(self, call: Call) -> list[KeyRecord]:
+    def _listed(self, call: HttpCall) -> list[KeyRecord]:
         if self._identity is None:
             return []
         return [record for record in self._identity.list_keys() if record.tenant == call.principal.tenant]
 
-    def _question(self, call: Call) -> Callable[[KeyRecord], str]:
+    def _question(self, call: HttpCall) -> Callable[[KeyRecord], str]:
         """What is asked before a key ends: which one it is, and what ends with it."""
         last = own = None
         if self._identity is not None:
@@ -89,7 +89,7 @@ class Keys:
 
         return question
 
-    def _page(self, call: Call, *, secret: str = "", again: bool = False) -> Response:
+    def _page(self, call: HttpCall, *, secret: str = "", again: bool = False) -> Response:
         question = self._question(call)
         shown = [
             {

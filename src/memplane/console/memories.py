@@ -8,7 +8,7 @@ from memplane.console import links
 from memplane.console.forms import Form
 from memplane.console.pages import redirect
 from memplane.console.views import Row, space_of, space_page, writable_space
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 from memplane.space import Space
 from memplane.types import STORABLE_KINDS, Kind, Memory, State, Tier
 
@@ -33,7 +33,7 @@ class EvidenceContext(msgspec.Struct, frozen=True):
     after: str
 
 
-def listing(call: Call) -> Response:
+def listing(call: HttpCall) -> Response:
     """By words where some are given, else the newest first."""
     space = space_of(call)
     asked = {name: call.query[name] for name in ("q", "kind", "state", "tier")}
@@ -81,7 +81,7 @@ def _found(space: Space, asked: dict[str, str], number: int) -> tuple[list[Memor
     return found[:_PAGE_SIZE], len(found) > _PAGE_SIZE
 
 
-def one(call: Call) -> Response:
+def one(call: HttpCall) -> Response:
     space = space_of(call)
     memory = space.memory(links.owner_of(call.path_params["memory"]))
     return space_page(
@@ -100,7 +100,7 @@ def one(call: Call) -> Response:
     )
 
 
-def edit(call: Call) -> Response:
+def edit(call: HttpCall) -> Response:
     """An edit replaces: what it said before stays in the chain."""
     form, space = Form(call), writable_space(call)
     memory = space.memory(links.owner_of(call.path_params["memory"]))
@@ -120,7 +120,7 @@ def edit(call: Call) -> Response:
     return redirect(call, _link(space, made.id))
 
 
-def forget(call: Call) -> Response:
+def forget(call: HttpCall) -> Response:
     """First what it would take with it; with a second press, for good."""
     form, space = Form(call), writable_space(call)
     memory = space.memory(links.owner_of(call.path_params["memory"]))
@@ -132,13 +132,13 @@ def forget(call: Call) -> Response:
     return space_page(call, "memory_forget.html", TAB, space, memory=memory, receipt=dry)
 
 
-def pin(call: Call) -> Response:
+def pin(call: HttpCall) -> Response:
     form, space = Form(call), writable_space(call)
     memory = space.review.pin(links.owner_of(call.path_params["memory"]), pinned=form.text("pinned") == "yes")
     return redirect(call, _link(space, memory.id))
 
 
-def release(call: Call) -> Response:
+def release(call: HttpCall) -> Response:
     Form(call)
     space = writable_space(call)
     memory = space.memory(links.owner_of(call.path_params["memory"]))

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from memplane.auth.principal import Right
 from memplane.console import links
 from memplane.console.cookies import CSRF_FIELD, CSRF_HEADER, cookie_of, csrf_token, fresh, set_cookie
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.space.timeline import line_of
 
 HTML = "text/html; charset=utf-8"
@@ -63,7 +63,7 @@ def environment() -> jinja2.Environment:
     return made
 
 
-def page(call: Call, template: str, *, status: int = 200, **values: Any) -> Response:
+def page(call: HttpCall, template: str, *, status: int = 200, **values: Any) -> Response:
     """A whole page, or the part of it that htmx asked for: templates decide by `partial`."""
     cookie = cookie_of(call.headers)
     headers = dict(HEADERS)
@@ -90,14 +90,14 @@ def rendered(template: str, *, status: int, headers: Mapping[str, str], **values
     )
 
 
-def redirect(call: Call, to: str, **headers: str) -> Response:
+def redirect(call: HttpCall, to: str, **headers: str) -> Response:
     """To another page; htmx is told in a header, since it would follow a redirect and show the page inside this one."""
     if "hx-request" in call.headers:
         return Response(status_code=204, headers={"hx-redirect": to, **headers})
     return Response(status_code=303, media_type=HTML, headers={"location": to, **headers})
 
 
-def static(call: Call) -> Response:
+def static(call: HttpCall) -> Response:
     """A file of ours. Its address says which version it is, so browsers may keep it."""
     found = _static(call.path_params["name"])
     if found is None:

@@ -12,7 +12,7 @@ from memplane.console.forms import parse_day
 from memplane.console.views import Row, space_of, space_page
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallHit
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 from memplane.space import Space
 
 TAB = "recall"
@@ -48,7 +48,7 @@ class Slider(msgspec.Struct, frozen=True):
     at: int
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     asked = _recall_query(call)
     recall = space.recall(_request(asked), limits=_LIMITS, counted=False) if asked["q"].strip() else None
@@ -66,7 +66,7 @@ def show(call: Call) -> Response:
     )
 
 
-def why_not(call: Call) -> Response:
+def why_not(call: HttpCall) -> Response:
     """One sentence about anything that one expected to be told."""
     space = space_of(call)
     asked, expected = _recall_query(call), call.query["id"].strip()
@@ -76,7 +76,7 @@ def why_not(call: Call) -> Response:
     return space_page(call, "why_not.html", TAB, space, asked=asked, expected=expected, reason=reason)
 
 
-def _recall_query(call: Call) -> dict[str, str]:
+def _recall_query(call: HttpCall) -> dict[str, str]:
     return {query.name: call.query[query.name] for query in _QUERY}
 
 

@@ -5,13 +5,13 @@ from starlette.responses import Response
 from memplane.auth.principal import Right
 from memplane.console import links
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 
 _RECORDS_LISTED = 200
 _RECEIPTS_LISTED = 50
 
 
-def receipts(call: Call) -> Response:
+def receipts(call: HttpCall) -> Response:
     space = space_of(call)
     number = max(1, call.query["page"])
     found = space.ledger.newest_receipts(limit=_RECEIPTS_LISTED + 1, offset=(number - 1) * _RECEIPTS_LISTED)
@@ -26,14 +26,14 @@ def receipts(call: Call) -> Response:
     )
 
 
-def receipt(call: Call) -> Response:
+def receipt(call: HttpCall) -> Response:
     """One on a page of its own, to be printed or kept."""
     space = space_of(call)
     found = space.ledger.receipt(links.owner_of(call.path_params["receipt"]))
     return space_page(call, "receipt.html", "receipts", space, receipt=found)
 
 
-def audit(call: Call) -> Response:
+def audit(call: HttpCall) -> Response:
     space = space_of(call)
     return space_page(
         call,

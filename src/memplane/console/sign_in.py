@@ -10,7 +10,7 @@ from memplane.console import links
 from memplane.console.cookies import set_cookie
 from memplane.console.forms import Form
 from memplane.console.pages import HEADERS, SESSION_SECONDS, page, redirect, rendered
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 
 ADAPTER = "console"
 SESSION = timedelta(seconds=SESSION_SECONDS)
@@ -27,12 +27,12 @@ class SignIn:
         """Whether anybody has to sign in at all."""
         return self._identity is not None
 
-    def show(self, call: Call) -> Response:
+    def show(self, call: HttpCall) -> Response:
         if self._identity is None:
             return redirect(call, links.ROOT)
         return page(call, "sign_in.html", problem="", to=links.safe_redirect(call.query["to"]))
 
-    def enter_with_key(self, call: Call) -> Response:
+    def enter_with_key(self, call: HttpCall) -> Response:
         form = Form(call)
         to = links.safe_redirect(form.text("to"))
         try:
@@ -40,7 +40,7 @@ class SignIn:
         except (Unauthenticated, Forbidden) as exc:
             return page(call, "sign_in.html", problem=str(exc), status=401, to=to)
 
-    def enter_with_link(self, call: Call) -> Response:
+    def enter_with_link(self, call: HttpCall) -> Response:
         try:
             return self._enter(call, call.query["ticket"], once=True)
         except (Unauthenticated, Forbidden):
@@ -49,7 +49,7 @@ class SignIn:
             )
             return page(call, "sign_in.html", problem=problem, status=401, to=links.ROOT)
 
-    def leave(self, call: Call) -> Response:
+    def leave(self, call: HttpCall) -> Response:
         Form(call)
         if self._identity is not None and call.principal.credential:
             self._identity.revoke(call.principal.credential)
@@ -57,7 +57,7 @@ class SignIn:
             call, links.SIGN_IN, **{"set-cookie": set_cookie("", seconds=0, headers=call.headers)}
         )
 
-    def _enter(self, call: Call, credential: str, *, once: bool, to: str = links.ROOT) -> Response:
+    def _enter(self, call: HttpCall, credential: str, *, once: bool, to: str = links.ROOT) -> Response:
         if self._identity is None:
             return redirect(call, to)
         principal = self._identity.authenticate(credential, peer=call.peer)

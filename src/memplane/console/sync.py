@@ -4,13 +4,13 @@ from starlette.responses import Response
 
 from memplane.auth.principal import Right
 from memplane.console.views import Row, space_of, space_page
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.sync.status import sync_overview
 
 TAB = "sync"
 
 
-def show(call: Call) -> Response:
+def show(call: HttpCall) -> Response:
     space = space_of(call)
     return space_page(call, "sync.html", TAB, space, standing=sync_overview(space))
 

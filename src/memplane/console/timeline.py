@@ -21,7 +21,7 @@ from memplane.console.views import Row, space_of, space_page
 from memplane.engine import Engine
 from memplane.errors import MemplaneError, NotFound
 from memplane.server.access import existing_space
-from memplane.server.endpoint import AsgiRoute, Call, Query
+from memplane.server.endpoint import AsgiRoute, HttpCall, Query
 from memplane.space import Space
 from memplane.space.timeline import TimelineEvent
 from memplane.storage.filter import EntryFilter
@@ -58,7 +58,7 @@ class MarkedTurn(msgspec.Struct, frozen=True):
     """Text, and the id of the memory that quotes it."""
 
 
-def listing(call: Call) -> Response:
+def listing(call: HttpCall) -> Response:
     space = space_of(call)
     asked = {query.name: call.query[query.name] for query in _LISTING if query.name != "before"}
     found = space.overview.timeline(_narrowed(asked), before=call.query["before"], limit=_PAGE_SIZE)
@@ -81,7 +81,7 @@ def listing(call: Call) -> Response:
     )
 
 
-def one(call: Call) -> Response:
+def one(call: HttpCall) -> Response:
     space = space_of(call)
     happening = space.overview.timeline_entry(links.owner_of(call.path_params["entry"]))
     derived = space.overview.memories_from(happening.id)

@@ -8,7 +8,7 @@ from memplane.auth.principal import Right
 from memplane.console.links import owner_of
 from memplane.console.pages import page
 from memplane.errors import NotFound
-from memplane.server.endpoint import Call, Handler, Query
+from memplane.server.endpoint import Handler, HttpCall, Query
 from memplane.space import Space
 
 Row = tuple[str, str, Handler, Right | None, tuple[Query, ...]]
@@ -32,7 +32,7 @@ TABS = (
 """The pages of a space, in the order they are shown: path and name."""
 
 
-def space_of(call: Call) -> Space:
+def space_of(call: HttpCall) -> Space:
     """The space that the path names; a look never creates one."""
     owner = owner_of(call.path_params["space"])
     space = call.existing_space(owner)
@@ -41,12 +41,12 @@ def space_of(call: Call) -> Space:
     return space
 
 
-def writable_space(call: Call) -> Space:
+def writable_space(call: HttpCall) -> Space:
     """As `space_of`, for a form that changes something."""
     return call.space(space_of(call).owner, Right.WRITE)
 
 
-def space_page(call: Call, template: str, tab: str, space: Space, **values: Any) -> Response:
+def space_page(call: HttpCall, template: str, tab: str, space: Space, **values: Any) -> Response:
     """A page of a space, under its tab."""
     may_write = call.principal.allows(Right.WRITE, adapter=call.endpoint.adapter, space=space.owner)
     around: dict[str, Any] = {"owner": space.owner, "tab": tab, "tabs": TABS, "may_write": may_write}

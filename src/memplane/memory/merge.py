@@ -72,14 +72,16 @@ def _family(
     members = [_Member(entry.recorded, entry.body, entry, None) for entry in there if entry.body is not None]
     known = 0
     for draft in sorted(came, key=lambda draft: draft.recorded or 0):
-        if _is_there(draft, members, same) or (there and not members):
+        if _is_recorded(draft, members, same) or (there and not members):
             known += 1
         else:
             members.append(_Member(draft.recorded or 0, draft.body, None, draft))
     return _named(base, sorted(members, key=lambda member: member.order), known)
 
 
-def _is_there(draft: NewEntry, members: Sequence[_Member], same: Callable[[NewEntry, bytes], bool]) -> bool:
+def _is_recorded(
+    draft: NewEntry, members: Sequence[_Member], same: Callable[[NewEntry, bytes], bool]
+) -> bool:
     """Whether this body was recorded by then. An entry received without its body adds nothing; one stored without its
     body is waiting for its tombstone."""
     return any(

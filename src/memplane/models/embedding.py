@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.errors import Category, MemplaneError
+from memplane.errors import ErrorCategory, MemplaneError
 
 Vector = NDArray[np.float32]
 """One text: `dimension` numbers, length one."""
@@ -18,14 +18,14 @@ class EmbeddingFailed(MemplaneError):
     """The embedding model failed; stored text stays searchable by keyword."""
 
     code: ClassVar[str] = "embedding_failed"
-    category = Category.UPSTREAM
+    category = ErrorCategory.UPSTREAM
 
 
 class EmbeddingUnavailable(EmbeddingFailed):
     """The embedding model is unreachable; the same call may succeed later."""
 
     code = "embedding_unavailable"
-    category = Category.UNAVAILABLE
+    category = ErrorCategory.UNAVAILABLE
 
 
 class EmbeddingUnusable(EmbeddingFailed):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol
 
 import msgspec
 
-from memplane.errors import Category, MemplaneError
+from memplane.errors import ErrorCategory, MemplaneError
 
 Schema = Mapping[str, Any]
 """A JSON schema in which every object requires all of its fields and allows no others."""
@@ -16,14 +16,14 @@ class LLMFailed(MemplaneError):
     """The LLM rejects us: its key, name or address is wrong. Another request would fail too."""
 
     code: ClassVar[str] = "llm_failed"
-    category = Category.UPSTREAM
+    category = ErrorCategory.UPSTREAM
 
 
 class LLMUnavailable(LLMFailed):
     """The LLM is unreachable; the same call may succeed later."""
 
     code = "llm_unavailable"
-    category = Category.UNAVAILABLE
+    category = ErrorCategory.UNAVAILABLE
 
 
 class LLMUnusable(LLMFailed):

@@ -123,7 +123,7 @@ class MemoryIndex:
 
     def _refresh(self, reader: Reader, changes: IndexChanges | None = None) -> None:
         marks = reader.state.marks()
-        if marks.begins_anew(self._marks):
+        if marks.was_reset_since(self._marks):
             self._forget_all()
         elif not marks.continues(self._marks):
             return

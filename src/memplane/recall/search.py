@@ -10,7 +10,7 @@ from memplane.extract.relevance import STOP_WORDS, Question, Relevance
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
 from memplane.storage.store import Reader
-from memplane.storage.words import begun, words_of
+from memplane.storage.words import prefix_term, words_of
 from memplane.types import Kind, Memory, Turn
 
 LIMIT_DEFAULT = 20
@@ -138,7 +138,7 @@ def _beginning(reader: Reader, request: SearchRequest, where: Filter, word: str)
     """The newest memories that may contain a word beginning with this one. The index holds stems, which are shorter
     than words, so a stem may be a prefix of what was typed."""
     wanted = max(_CANDIDATES_MIN, request.limit * _CANDIDATES_PER_HIT)
-    newest = reader.memories.match([begun(word)], where, limit=wanted, newest=True)
+    newest = reader.memories.match([prefix_term(word)], where, limit=wanted, newest=True)
     found = {memory.id: memory for memory in newest}
     shorter = [word[:end] for end in range(max(_STEM_CHARS_MIN, len(word) - _ENDING_CHARS), len(word))]
     if stems := [stem for stem in shorter if stem not in STOP_WORDS]:

@@ -242,7 +242,7 @@ class TurnIndex:
         """The turns as this snapshot sees them, or as a later one already did."""
         with self._lock:
             marks = reader.state.marks()
-            if marks.begins_anew(self._marks):
+            if marks.was_reset_since(self._marks):
                 self._forget_all()
             elif not marks.continues(self._marks):
                 return self._known()
@@ -284,7 +284,7 @@ class TurnIndex:
         loaded."""
         with self._lock:
             marks = reader.state.marks()
-            if self._marks is not None or marks.begins_anew(self._tailed):
+            if self._marks is not None or marks.was_reset_since(self._tailed):
                 self._forget_all()
             if marks.continues(self._tailed):
                 self._load_tail(reader, marks)

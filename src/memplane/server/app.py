@@ -13,14 +13,14 @@ from starlette.types import Message, Receive, Scope, Send
 from memplane.auth.principal import Authenticator, Principal, Right, Unauthenticated
 from memplane.config import Settings
 from memplane.engine import Engine
-from memplane.server.endpoint import Adapter, AsgiRoute, Call, Endpoint, Operation
+from memplane.server.endpoint import Adapter, AsgiRoute, Endpoint, HttpCall, Operation
 from memplane.server.errors import NESTED, ErrorContext, ErrorFormat, http_error
-from memplane.server.exchange import Exchange, Observer
+from memplane.server.exchange import HttpExchange, Observer
 from memplane.server.guard import Guard, credential_of
 from memplane.server.limits import THREADS_MAX, CallerSlots
 from memplane.server.metering import Metering, quota_headers
 from memplane.server.request import check_media, decode_body, discard_body, is_small, read_body, read_query
-from memplane.server.routing import Router
+from memplane.server.routing import PathRouter
 from memplane.types import TENANT_DEFAULT
 
 ANYONE = Principal(tenant=TENANT_DEFAULT, subject="default", rights=frozenset(Right))
@@ -52,7 +52,7 @@ class App:
         self._authenticator = authenticator
         self._settings = settings
         self._observers = (*observers, Metering(plane.meter))
-        self._router = Router(
+        self._router = PathRouter(
             (route for adapter in adapters for route in adapter.routes),
             self._serve,
             hint=self._hint,
@@ -68,7 +68,7 @@ class App:
         if scope["type"] == "lifespan":
             await self._router(scope, receive, send)
             return
-        exchange = scope[_EXCHANGE] = Exchange(scope, send, self._observers)
+        exchange = scope[_EXCHANGE] = HttpExchange(scope, send, self._observers)
         with exchange.observed():
             try:
                 await self._admit(exchange, receive)
@@ -79,7 +79,7 @@ class App:
 
     # ── one request ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _admit(self, exchange: Exchange, receive: Receive) -> None:
+    async def _admit(self, exchange: HttpExchange, receive: Receive) -> None:
         """Check the host and the origin before anything else is looked at."""
         self._guard.check(exchange.scope["headers"])
         origin = exchange.headers.get("origin")
@@ -92,7 +92,7 @@ class App:
         await self._router(exchange.scope, receive, exchange.send)
 
     async def _serve(self, operation: Operation, scope: Scope, receive: Receive, _send: Send) -> None:
-        exchange: Exchange = scope[_EXCHANGE]
+        exchange: HttpExchange = scope[_EXCHANGE]
         exchange.route = operation
         if operation.right is None:
             exchange.threads = self._open_threads
@@ -104,7 +104,7 @@ class App:
             else:
                 await self._pass_on(exchange, operation, scope, receive)
 
-    def _room(self, exchange: Exchange, operation: Operation) -> AbstractAsyncContextManager[object]:
+    def _room(self, exchange: HttpExchange, operation: Operation) -> AbstractAsyncContextManager[object]:
         """A large body stays in memory until it is answered, so a caller may send only a few at once. Further ones are not
         read, and their clients wait."""
         if is_small(exchange.headers):
@@ -113,7 +113,7 @@ class App:
         large = self._large_lasting if lasting else self._large
         return large.of(exchange.peer if operation.right is None else _caller(exchange, operation))
 
-    def _authenticate(self, exchange: Exchange, operation: Operation) -> Principal | None:
+    def _authenticate(self, exchange: HttpExchange, operation: Operation) -> Principal | None:
         """The caller, or None for an open operation. Reads the catalog, so it runs in a thread."""
         if operation.right is None:
             return None
@@ -126,7 +126,7 @@ class App:
         principal.check(operation.right, adapter=operation.adapter)
         return principal
 
-    async def _call(self, exchange: Exchange, endpoint: Endpoint, scope: Scope, receive: Receive) -> None:
+    async def _call(self, exchange: HttpExchange, endpoint: Endpoint, scope: Scope, receive: Receive) -> None:
         """A request loses most time on its way between threads. So a small body is read before authentication, and
         everything else runs in one thread; a large body is read only after authentication."""
         small = is_small(exchange.headers)
@@ -137,7 +137,7 @@ class App:
             caller = self._authenticate(exchange, endpoint) if small else principal
             if endpoint.body is not None:
                 check_media(endpoint, exchange.headers.get("content-type", ""))
-            call = Call(
+            call = HttpCall(
                 scope,
                 self._plane,
                 endpoint,
@@ -160,7 +160,9 @@ class App:
 
         await exchange.answer(await exchange.in_thread(work), receive)
 
-    async def _pass_on(self, exchange: Exchange, route: AsgiRoute, scope: Scope, receive: Receive) -> None:
+    async def _pass_on(
+        self, exchange: HttpExchange, route: AsgiRoute, scope: Scope, receive: Receive
+    ) -> None:
         scope["memplane.principal"] = await exchange.in_thread(self._authenticate, exchange, route)
         scope["memplane.again"] = partial(exchange.in_thread, self._authenticate, exchange, route)
         scope["memplane.turn"] = exchange.turn
@@ -171,7 +173,7 @@ class App:
             receive = self._until_stopping(receive, scope["type"])
         await route.app(scope, receive, exchange.send)
 
-    async def _body(self, exchange: Exchange, receive: Receive, bytes_max: int = 0) -> bytes:
+    async def _body(self, exchange: HttpExchange, receive: Receive, bytes_max: int = 0) -> bytes:
         exchange.body_read = True
         body = await read_body(
             receive,
@@ -182,7 +184,7 @@ class App:
         exchange.request_bytes = len(body)
         return body
 
-    async def _fail(self, exchange: Exchange, receive: Receive, error: Exception) -> None:
+    async def _fail(self, exchange: HttpExchange, receive: Receive, error: Exception) -> None:
         exchange.error = error
         if exchange.started:
             exchange.broken = True
@@ -256,11 +258,11 @@ def _adapter_for(adapters: Sequence[Adapter], path: str) -> Adapter | None:
     return max(owned, key=lambda found: found[0])[1] if owned else None
 
 
-def _credential(exchange: Exchange, operation: Operation) -> str:
+def _credential(exchange: HttpExchange, operation: Operation) -> str:
     return (operation.credential or credential_of)(exchange.headers)
 
 
-def _caller(exchange: Exchange, operation: Operation) -> str:
+def _caller(exchange: HttpExchange, operation: Operation) -> str:
     """Whose share of the threads the request uses: the credential's, before it is verified, else the address's."""
     try:
         return _credential(exchange, operation)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from starlette.responses import FileResponse, Response
 
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.server.errors import HttpError
 from memplane.server.responses import HTML
 
@@ -52,22 +52,22 @@ _START = """SwaggerUIBundle({
 """
 
 
-def page(_call: Call) -> Response:
+def page(_call: HttpCall) -> Response:
     return Response(_PAGE, headers=HEADERS, media_type=HTML)
 
 
-def file(call: Call) -> Response:
+def file(call: HttpCall) -> Response:
     """A script, a style sheet or an image of the page."""
     name = call.path_params["name"]
     if name == _SCRIPT:
         return Response(_START, headers={"cache-control": _DAY}, media_type="text/javascript")
     if name not in _NAMES:
         raise HttpError(404, "not_found", "nothing is at this path; /docs lists every call")
-    return FileResponse(_folder() / name, headers={"cache-control": _DAY})
+    return FileResponse(_directory() / name, headers={"cache-control": _DAY})
 
 
 @cache
-def _folder() -> Path:
+def _directory() -> Path:
     """Found without importing the package, which would load parts that are not needed."""
     spec = find_spec("swagger_ui")
     assert spec is not None, "swagger-ui-py is a dependency"

@@ -37,7 +37,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
-class Call(HTTPConnection):
+class HttpCall(HTTPConnection):
     """One request, decoded and authenticated. Starlette's connection has its headers, cookies and path parameters."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Call(HTTPConnection):
         assert self.endpoint.right is not None, "an open endpoint opens no space"
         return self.endpoint.right
 
-    def check_there(self, owner: str) -> None:
+    def check_space_exists(self, owner: str) -> None:
         """Raise where a caller who may only read names a space that does not exist."""
         check_space_exists(self._plane, self.principal, adapter=self.endpoint.adapter, owner=owner)
 
@@ -141,7 +141,7 @@ async def _produced(
         yield piece
 
 
-Handler = Callable[[Call], Response]
+Handler = Callable[[HttpCall], Response]
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):

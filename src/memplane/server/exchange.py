@@ -28,12 +28,12 @@ Ts = TypeVarTuple("Ts")
 class Observer(Protocol):
     """Called twice for every request, in the task that answers it."""
 
-    def begin(self, exchange: "Exchange") -> None: ...
+    def begin(self, exchange: "HttpExchange") -> None: ...
 
-    def end(self, exchange: "Exchange") -> None: ...
+    def end(self, exchange: "HttpExchange") -> None: ...
 
 
-class Exchange:
+class HttpExchange:
     """What is known about a request while it is answered."""
 
     def __init__(self, scope: Scope, send: Send, observers: Sequence[Observer]) -> None:

@@ -69,7 +69,7 @@ def one_of_several(start: ServeOptions) -> None:
         adapters=start.adapters,
         listening=socket.socket(fileno=listening),
         auth=start.auth,
-        metrics_folder=Path(start.wiring.environment[_METRICS_DIRECTORY]),
+        metrics_directory=Path(start.wiring.environment[_METRICS_DIRECTORY]),
         lifeline=lifeline,
     )
     run_process(process, start.open)

@@ -13,7 +13,7 @@ import structlog
 from memplane.errors import MemplaneError, SettingsInvalid
 from memplane.safety.redact import redact
 from memplane.server.errors import HttpError
-from memplane.server.exchange import Exchange
+from memplane.server.exchange import HttpExchange
 
 _FAULT_STATUS = 500
 _TRACE_CHARS_MAX = 16_000
@@ -91,10 +91,10 @@ class RequestLog:
     def __init__(self) -> None:
         self._log = structlog.get_logger()
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, exchange: HttpExchange) -> None:
         pass
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, exchange: HttpExchange) -> None:
         line: dict[str, Any] = {
             "id": exchange.request_id,
             "method": exchange.method or "WEBSOCKET",

@@ -6,7 +6,7 @@ from memplane.auth.limits import QuotaStatus
 from memplane.auth.usage import Meter
 from memplane.engine import Engine
 from memplane.errors import StorageError
-from memplane.server.exchange import Exchange
+from memplane.server.exchange import HttpExchange
 
 _UNMETERED = frozenset({"system"})
 """Adapters for operators."""
@@ -21,10 +21,10 @@ class Metering:
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, exchange: HttpExchange) -> None:
         pass
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, exchange: HttpExchange) -> None:
         route, principal = exchange.route, exchange.principal
         if route is None or principal is None or route.adapter in _UNMETERED:
             return
@@ -40,7 +40,7 @@ class Metering:
         )
 
 
-def quota_headers(plane: Engine, exchange: Exchange) -> list[tuple[bytes, bytes]]:
+def quota_headers(plane: Engine, exchange: HttpExchange) -> list[tuple[bytes, bytes]]:
     """A warning for a tenant that has used most of its quota. Reads the catalog, so it runs in a thread; a request does not
     fail for lack of the warning."""
     route, principal = exchange.route, exchange.principal

@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from memplane.clock import SECOND
-from memplane.server.exchange import Exchange
+from memplane.server.exchange import HttpExchange
 from memplane.storage.work import Backlog, WorkerCounts
 from memplane.telemetry import MemoryOp, ProviderCall
 
@@ -100,10 +100,10 @@ class Metrics:
             registry=self._registry,
         )
 
-    def begin(self, exchange: Exchange) -> None:  # noqa: ARG002 - one of those who observe
+    def begin(self, exchange: HttpExchange) -> None:  # noqa: ARG002 - one of those who observe
         self._in_flight.inc()
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, exchange: HttpExchange) -> None:
         self._in_flight.dec()
         route = exchange.route.path if exchange.route is not None else _UNMATCHED
         method = _method(exchange)
@@ -185,7 +185,7 @@ def forget_process(folder: Path, pid: int) -> None:
     mark_process_dead(pid, path=str(folder))  # type: ignore[no-untyped-call]
 
 
-def _method(exchange: Exchange) -> str:
+def _method(exchange: HttpExchange) -> str:
     """Anybody can make up methods, and every label costs."""
     if exchange.method is None:
         return "WEBSOCKET"

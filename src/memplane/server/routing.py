@@ -20,7 +20,7 @@ Serve = Callable[[Operation, Scope, Receive, Send], Awaitable[None]]
 """Runs an operation."""
 
 
-class Router(routing.Router):
+class PathRouter(routing.Router):
     """Starlette's router with a dictionary of the fixed paths: a fixed path wins over one with parameters, whatever the
     method, and finding it takes the same time however many routes there are."""
 

@@ -64,7 +64,7 @@ class ServerProcess(msgspec.Struct, frozen=True, kw_only=True):
     adapters: AdapterFactory
     listening: socket.socket
     auth: bool = True
-    metrics_folder: Path | None = None
+    metrics_directory: Path | None = None
     """Shared by all processes of one server; None where there is one."""
     greet: Callable[[], None] = lambda: None
     """Called when the process can be told to end, and not before."""
@@ -84,7 +84,7 @@ def _serve(process: ServerProcess, open_plane: OpenServed, ending: "ShutdownSign
     sys.setswitchinterval(_SWITCH_S)
     set_up_logs(settings.log_level)
     set_up_memory_log(settings.memory_log)
-    metrics = Metrics(process.metrics_folder)
+    metrics = Metrics(process.metrics_directory)
     tracing = _tracing(settings)
 
     def listener(event: MemoryOp) -> None:

@@ -15,7 +15,7 @@ from memplane.config import Settings
 from memplane.engine import Engine, Readiness
 from memplane.errors import StorageError
 from memplane.server import docs
-from memplane.server.endpoint import Adapter, Call, Endpoint, Handler
+from memplane.server.endpoint import Adapter, Endpoint, Handler, HttpCall
 from memplane.server.metrics import MEDIA, Metrics
 from memplane.server.openapi import describe
 from memplane.server.responses import HTML, JSON, json_response
@@ -125,16 +125,16 @@ class System:
         self._lock = threading.Lock()
         self._looked = (0.0, Readiness())
 
-    def root(self, call: Call) -> Response:
+    def root(self, call: HttpCall) -> Response:
         """Whoever opens the address that `serve` prints: a person wants pages, a program wants to know where to go on."""
         if "text/html" in call.headers.get("accept", ""):
             return Response(status_code=303, media_type=HTML, headers={"location": CONSOLE})
         return json_response(RootLinks(), newline=True)
 
-    def health(self, _call: Call) -> Response:
+    def health(self, _call: HttpCall) -> Response:
         return json_response(HealthResponse("ok", ok=True, version=VERSION), newline=True)
 
-    def ready(self, _call: Call) -> Response:
+    def ready(self, _call: HttpCall) -> Response:
         with self._lock:
             at, found = self._looked
             if not at or time.monotonic() - at > _READINESS_SECONDS:
@@ -146,7 +146,7 @@ class System:
                 self._looked = (time.monotonic(), found)
         return json_response(found, status=200 if found.ready else 503, newline=True)
 
-    def figures(self, _call: Call) -> Response:
+    def figures(self, _call: HttpCall) -> Response:
         return Response(content=self._metrics.exposition(self._work()), media_type=MEDIA)
 
     def _work(self) -> tuple[Backlog, WorkerCounts] | None:
@@ -159,7 +159,7 @@ class System:
         except StorageError:
             return None
 
-    def openapi(self, _call: Call) -> Response:
+    def openapi(self, _call: HttpCall) -> Response:
         return json_response(self._description)
 
     @cached_property

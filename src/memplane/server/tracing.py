@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from memplane.server.exchange import Exchange
+from memplane.server.exchange import HttpExchange
 from memplane.telemetry import MemoryOp, ProviderCall
 
 _OPERATIONS = {
@@ -48,7 +48,7 @@ class Tracing:
         self._tracer = self._provider.get_tracer("memplane")
         self._open: dict[int, tuple[Span, Any]] = {}
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, exchange: HttpExchange) -> None:
         parent = extract(exchange.headers)
         method = exchange.method or "GET"
         span = self._tracer.start_span(method, context=parent, kind=SpanKind.SERVER)
@@ -56,7 +56,7 @@ class Tracing:
         span.set_attribute("memplane.request.id", exchange.request_id)
         self._open[id(exchange)] = (span, context.attach(trace.set_span_in_context(span)))
 
-    def end(self, exchange: Exchange) -> None:
+    def end(self, exchange: HttpExchange) -> None:
         span, token = self._open.pop(id(exchange))
         context.detach(token)
         if exchange.route is not None:

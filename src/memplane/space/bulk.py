@@ -17,7 +17,7 @@ from memplane.memory import projection
 from memplane.memory.forget import write_tombstones
 from memplane.memory.merge import MergeResult, merge
 from memplane.memory.recorder import redacted
-from memplane.space.context import Context
+from memplane.space.context import SpaceContext
 from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import ForgetScope
 from memplane.storage.store import Writer
@@ -26,7 +26,7 @@ from memplane.types import LoadResult, MergeReport, NewEntry, Op
 _ALONG = "forgotten with what it was read from"
 
 
-def load_drafts(context: Context, drafts: Sequence[NewEntry]) -> LoadResult:
+def load_drafts(context: SpaceContext, drafts: Sequence[NewEntry]) -> LoadResult:
     """Append entries that have no time of recording yet; known and forgotten ids are left out."""
     now = context.clock()
     if context.settings.redact_ledger:
@@ -51,7 +51,7 @@ def load_drafts(context: Context, drafts: Sequence[NewEntry]) -> LoadResult:
 
 
 def merge_drafts(
-    context: Context, drafts: Sequence[NewEntry], forgets: Mapping[str, Mapping[str, str]]
+    context: SpaceContext, drafts: Sequence[NewEntry], forgets: Mapping[str, Mapping[str, str]]
 ) -> MergeReport:
     """Merge entries and tombstones of another replica, and finish what its forgets erased."""
     now = context.clock()
@@ -67,8 +67,8 @@ def merge_drafts(
         context.recorder.note_receipts(_forgets_among(taken.fresh))
         context.recorder.note_library(taken.fresh)
         for forget_id, reasons in taken.unrecorded.items():
-            _bury(context, writer, forget_id, reasons, now)
-        along = _bury_promoted(context, writer, forgets, taken.fresh, now)
+            _record_tombstones(context, writer, forget_id, reasons, now)
+        along = _forget_promoted(context, writer, forgets, taken.fresh, now)
         for id_ in taken.variants:
             writer.audit.add(
                 at=now,
@@ -99,7 +99,9 @@ def merge_drafts(
     )
 
 
-def _bury(context: Context, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant) -> None:
+def _record_tombstones(
+    context: SpaceContext, writer: Writer, forget_id: str, reasons: Mapping[str, str], now: Instant
+) -> None:
     """Record a forget here for tombstones that came without the entry of theirs."""
     ids = list(reasons)
     erasable = {id_: seq for seq, id_ in writer.ledger.in_scope(ForgetScope(entries=tuple(ids)))}
@@ -114,8 +116,8 @@ def _bury(context: Context, writer: Writer, forget_id: str, reasons: Mapping[str
     write_tombstones(writer, victims, scope={"imported": forget_id}, reason=reason, now=now, record=record)
 
 
-def _bury_promoted(
-    context: Context,
+def _forget_promoted(
+    context: SpaceContext,
     writer: Writer,
     forgets: Mapping[str, Mapping[str, str]],
     fresh: Iterable[NewEntry],

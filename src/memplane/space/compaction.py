@@ -7,7 +7,7 @@ import msgspec
 from memplane.clock import DAY, Instant
 from memplane.compaction.drafts import confirm_open
 from memplane.compaction.retention import Retention, day_start, retention_of
-from memplane.compaction.review import CompactedDay, Compaction
+from memplane.compaction.review import CompactedDay, CompactionReport
 from memplane.compaction.steps import (
     OverdueLines,
     added,
@@ -21,12 +21,12 @@ from memplane.compaction.steps import (
     remove_some_lines,
 )
 from memplane.errors import InvalidRequest
-from memplane.space.context import Context, waiting
+from memplane.space.context import SpaceContext, unsearchable_count
 from memplane.space.forgetting import finish_forget
 from memplane.types import Receipt
 
 
-def compact(context: Context, day: str | None, *, dry_run: bool) -> Compaction:
+def compact(context: SpaceContext, day: str | None, *, dry_run: bool) -> CompactionReport:
     """Compact the days that are due, or one day, and remove what the retention policy no longer keeps."""
     policy = retention_of(context.settings)
     now = context.clock()
@@ -36,7 +36,7 @@ def compact(context: Context, day: str | None, *, dry_run: bool) -> Compaction:
         with context.events.operation(context.owner, "compact"), context.read() as reader:
             days = days_due(reader, policy, now) if day is None else [day]
             lag = context.parts.worker.lag(reader)
-            return plan(reader, policy, days, now, waiting=max(lag.entries, waiting(reader)))
+            return plan(reader, policy, days, now, waiting=max(lag.entries, unsearchable_count(reader)))
     context.catch_up()
     with context.store() as store:
         context.parts.worker.read_all(store)
@@ -47,7 +47,7 @@ def compact(context: Context, day: str | None, *, dry_run: bool) -> Compaction:
     confirmed = 0
     if policy.confirm == "auto":
         confirmed = context.write("compact", lambda writer: confirm_open(writer, context.recorder))
-    return Compaction(
+    return CompactionReport(
         days=tuple(done),
         confirmed=confirmed,
         digests_removed=_remove_lines(context, overdue_digests, "digests", policy, now, receipts),
@@ -57,7 +57,7 @@ def compact(context: Context, day: str | None, *, dry_run: bool) -> Compaction:
 
 
 def _compact_day(
-    context: Context, policy: Retention, day: str, now: Instant, receipts: list[Receipt]
+    context: SpaceContext, policy: Retention, day: str, now: Instant, receipts: list[Receipt]
 ) -> CompactedDay:
     recorder = context.recorder
     report = CompactedDay(day=day, entries=0)
@@ -75,7 +75,7 @@ def _compact_day(
 
 
 def _remove_lines(
-    context: Context,
+    context: SpaceContext,
     overdue: OverdueLines,
     layer: str,
     policy: Retention,
@@ -94,7 +94,7 @@ def _remove_lines(
     return removed
 
 
-def _finish_all(context: Context, receipts: Sequence[Receipt]) -> Iterable[Receipt]:
+def _finish_all(context: SpaceContext, receipts: Sequence[Receipt]) -> Iterable[Receipt]:
     """The files are rewritten once, whatever the number of receipts."""
     if not receipts:
         return ()

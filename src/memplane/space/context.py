@@ -54,7 +54,7 @@ class SpaceServices(msgspec.Struct, frozen=True, kw_only=True):
             self.background.notify(tenant, owner)
 
 
-class Context:
+class SpaceContext:
     """Reads and writes of one space by one caller: transactions, telemetry, and the audit log of refused writes."""
 
     def __init__(self, parts: SpaceServices, tenant: str, owner: str, caller: Caller) -> None:
@@ -152,6 +152,6 @@ class Context:
                         ahead = reader.state.marks().derived < int(reader.state.note(projection.READ) or 0)
 
 
-def waiting(reader: Reader) -> int:
+def unsearchable_count(reader: Reader) -> int:
     """How many entries are retained but cannot be searched yet."""
     return reader.words.lag() + reader.ledger.head().seq - reader.state.cursor()

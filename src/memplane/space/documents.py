@@ -21,7 +21,7 @@ from memplane.memory.checks import (
     check_query,
     check_text,
 )
-from memplane.space.context import Context
+from memplane.space.context import SpaceContext
 from memplane.space.deprecated import CallableListing
 from memplane.space.forgetting import finish_forget
 from memplane.storage.catalog.directory import ResourceKind
@@ -49,7 +49,7 @@ class Documents(CallableListing):
     """`space.documents`: documents, and collections of them. Each call is one transaction, so a reader sees a whole version
     of a document."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SpaceContext) -> None:
         self._context = context
 
     # ── documents ────────────────────────────────────────────────────────────────────────────────────────────

@@ -16,11 +16,11 @@ from memplane.memory.runs import (
     run_row,
 )
 from memplane.safety.sanitize import sanitized_memory
-from memplane.space.context import Context
+from memplane.space.context import SpaceContext
 from memplane.space.deprecated import CallableListing
 from memplane.space.forgetting import finish_forget
 from memplane.storage.filter import Filter, ForgetScope
-from memplane.storage.memories import Category
+from memplane.storage.memories import FactCategory
 from memplane.storage.store import Writer
 from memplane.types import Memory, Op, Receipt
 
@@ -31,10 +31,10 @@ _CATEGORY_KEYS_MAX = 5
 class Facts(CallableListing):
     """`space.facts`: keyed facts beyond `put`, `get` and `history`."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SpaceContext) -> None:
         self._context = context
 
-    def categories(self) -> list[Category]:
+    def categories(self) -> list[FactCategory]:
         """Categories of keyed facts with their counts and the keys written last."""
         with self._context.operation("categories") as reader:
             return reader.memories.categories(now=self._context.clock(), keys_max=_CATEGORY_KEYS_MAX)

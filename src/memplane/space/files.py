@@ -14,7 +14,7 @@ from memplane.memory.checks import check_encodable, check_not_injected
 from memplane.memory.paths import ROOT, checked_path, folders_above, is_path
 from memplane.memory.recorder import present
 from memplane.safety.sanitize import SanitizedText, Splice
-from memplane.space.context import Context
+from memplane.space.context import SpaceContext
 from memplane.space.deprecated import CallableListing
 from memplane.space.forgetting import finish_forget
 from memplane.storage.filter import Filter, ForgetScope
@@ -43,7 +43,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 class Files(CallableListing):
     """`space.files`: a small tree of texts. Each call is one transaction, so two agents that edit at once lose nothing."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SpaceContext) -> None:
         self._context = context
 
     def read(self, path: str) -> File:

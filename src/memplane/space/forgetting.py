@@ -3,7 +3,7 @@
 import msgspec
 
 from memplane.errors import StorageError, StorageFull
-from memplane.space.context import Context
+from memplane.space.context import SpaceContext
 from memplane.storage.catalog.directory import ResourceKind
 from memplane.types import Receipt
 
@@ -11,7 +11,7 @@ _LIBRARY_SCOPES = frozenset({"document", "project", "since", "until", "everythin
 """Conditions of a forget that can include documents and collections."""
 
 
-def finish_forget(context: Context, receipt: Receipt) -> Receipt:
+def finish_forget(context: SpaceContext, receipt: Receipt) -> Receipt:
     """The forget is committed already; the receipt says whether its last bytes could be removed from disk now."""
     context.parts.indexes.drop(context.tenant, context.owner)
     try:
@@ -24,7 +24,7 @@ def finish_forget(context: Context, receipt: Receipt) -> Receipt:
     return msgspec.structs.replace(receipt, off_disk=off_disk)
 
 
-def _drop_places(context: Context, receipt: Receipt) -> bool:
+def _drop_places(context: SpaceContext, receipt: Receipt) -> bool:
     """Drop the ids of erased documents and collections from the catalog; False if that failed."""
     counted = receipt.counts["documents"] + receipt.counts["collections"]
     if not counted and _LIBRARY_SCOPES.isdisjoint(receipt.scope):

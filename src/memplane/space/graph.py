@@ -9,7 +9,7 @@ from memplane.clock import Instant
 from memplane.safety.sanitize import sanitized_memory
 from memplane.storage.filter import Filter
 from memplane.storage.store import Reader
-from memplane.storage.words import begun, words_of
+from memplane.storage.words import prefix_term, words_of
 from memplane.types import Memory
 
 FACTS_MAX = 24
@@ -91,7 +91,9 @@ def _alike(reader: Reader, name: str, where: Filter) -> tuple[str, ...]:
     *words, last = words_of(name) or [""]
     if not last:
         return ()
-    found = reader.memories.match([*words, last, begun(last)], where, limit=_SIMILAR_SCANNED, newest=True)
+    found = reader.memories.match(
+        [*words, last, prefix_term(last)], where, limit=_SIMILAR_SCANNED, newest=True
+    )
     subjects = dict.fromkeys(memory.subject for memory in found if memory.subject and memory.predicate)
     return tuple(subject for subject in subjects if _is_part(words, last, words_of(subject)))[:ALIKE_MAX]
 

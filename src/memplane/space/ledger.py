@@ -12,7 +12,7 @@ from memplane.memory import projection
 from memplane.memory.checks import check_counts, check_limit, check_query
 from memplane.memory.forget import receipt_of
 from memplane.space.bulk import load_drafts, merge_drafts
-from memplane.space.context import Context
+from memplane.space.context import SpaceContext
 from memplane.types import (
     AuditRecord,
     Entry,
@@ -31,7 +31,7 @@ _BOOKMARK = "bookmark:"
 class Ledger:
     """`space.ledger`: what is on record, the proof of it, and moving it in bulk."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SpaceContext) -> None:
         self._context = context
 
     def entries(self, *, after: int = 0, limit: int = 1_000) -> list[Entry]:

@@ -42,12 +42,12 @@ class Locator:
         self._clock = clock
         self._completing = threading.Lock()
 
-    def whose(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
+    def owners_of(self, tenant: str, kind: ResourceKind, id: str) -> list[str]:
         """Owners in whose spaces it is."""
         check_query(id=id)
-        found = self._there(tenant, sort, id)
+        found = self._locations(tenant, kind, id)
         if not found and self._complete(tenant, None):
-            found = self._there(tenant, sort, id)
+            found = self._locations(tenant, kind, id)
         return found
 
     def receipts(
@@ -68,28 +68,28 @@ class Locator:
         return ReceiptPage(tuple(found), total - len(places) + len(found))
 
     def receipt(self, tenant: str, receipt_id: str, *, owners: Collection[str] | None) -> OwnedReceipt:
-        for owner in self.whose(tenant, ResourceKind.RECEIPT, receipt_id):
+        for owner in self.owners_of(tenant, ResourceKind.RECEIPT, receipt_id):
             if owners is None or owner in owners:
                 receipt = self._receipt(tenant, owner, receipt_id)
                 if receipt is not None:
                     return OwnedReceipt(owner, receipt)
         raise NotFound("receipt", receipt_id)
 
-    def _there(self, tenant: str, sort: ResourceKind, id: str) -> list[str]:
+    def _locations(self, tenant: str, kind: ResourceKind, id: str) -> list[str]:
         return [
             owner
-            for owner in self._directory.owners(tenant, sort, id)
-            if self._is_in(tenant, owner, sort, id)
+            for owner in self._directory.owners(tenant, kind, id)
+            if self._is_in(tenant, owner, kind, id)
         ]
 
-    def _is_in(self, tenant: str, owner: str, sort: ResourceKind, id: str) -> bool:
+    def _is_in(self, tenant: str, owner: str, kind: ResourceKind, id: str) -> bool:
         try:
             with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
-                there = _has(reader, sort, id)
+                there = _has(reader, kind, id)
         except NotFound:
             there = False
         if not there:
-            self._directory.forget(tenant, sort, id, owner, now=self._clock())
+            self._directory.forget(tenant, kind, id, owner, now=self._clock())
         return there
 
     def _receipt(self, tenant: str, owner: str, receipt_id: str) -> Receipt | None:
@@ -142,8 +142,8 @@ class Locator:
         return True
 
 
-def _has(reader: Reader, sort: ResourceKind, id: str) -> bool:
-    match sort:
+def _has(reader: Reader, kind: ResourceKind, id: str) -> bool:
+    match kind:
         case ResourceKind.DOCUMENT:
             return reader.documents.get(id) is not None
         case ResourceKind.COLLECTION:

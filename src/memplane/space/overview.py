@@ -10,7 +10,7 @@ from memplane.memory.checks import check_counts, check_limit, check_query
 from memplane.memory.supersession import chain_of, lineage_of
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.space.comparison import Comparison, compare
-from memplane.space.context import Context, waiting
+from memplane.space.context import SpaceContext, unsearchable_count
 from memplane.space.graph import Graph, graph_of, subject_of
 from memplane.space.summary import DAYS, SpaceSummary, counted, health_of, marks_of, needs_of, today_of
 from memplane.space.timeline import TimelineEvent, recent_names, timeline_event, timeline_page
@@ -25,7 +25,7 @@ from memplane.worker.pipeline import EnrichmentStatus
 class Overview:
     """`space.overview`: reports for a person. Everything here is bounded and only reads."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SpaceContext) -> None:
         self._context = context
 
     def summary(self) -> SpaceSummary:
@@ -39,7 +39,7 @@ class Overview:
                 lambda: counted(reader, today),
             )
             lag = self._context.parts.worker.lag(reader)
-            count = max(lag.entries, waiting(reader))
+            count = max(lag.entries, unsearchable_count(reader))
             return SpaceSummary(
                 owner=self._context.owner,
                 entries=reader.ledger.head().seq,
@@ -121,7 +121,7 @@ class Overview:
     def lag(self) -> int:
         """How many entries are retained but cannot be searched yet."""
         with self._context.read() as reader:
-            return waiting(reader)
+            return unsearchable_count(reader)
 
     def enrichment(self) -> EnrichmentStatus:
         """How many entries wait for enrichment, which ones failed, and what the language model has cost."""

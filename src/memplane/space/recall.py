@@ -12,12 +12,12 @@ from memplane.models.embedding import EmbeddingFailed
 from memplane.recall.recall import RecallServices, recall
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall
-from memplane.space.context import Context, waiting
+from memplane.space.context import SpaceContext, unsearchable_count
 from memplane.storage.store import Reader
 from memplane.worker.pipeline import note_accesses
 
 
-def answer(context: Context, request: RecallRequest) -> Recall:
+def answer(context: SpaceContext, request: RecallRequest) -> Recall:
     """Answer one request; a query that is longer than the settings allow is cut."""
     request = within_limits(context, request)
     parts = context.parts
@@ -35,7 +35,7 @@ def answer(context: Context, request: RecallRequest) -> Recall:
         return _lags(context, reader)
 
     with context.read() as reader:
-        if _is_settled(context, reader):
+        if _is_enriched(context, reader):
             return recall(reader, request, tools, now=context.clock(), lags=lags)
     with suppress(StorageError):  # a full disk does not prevent reading
         enrich_briefly(context)
@@ -43,13 +43,13 @@ def answer(context: Context, request: RecallRequest) -> Recall:
         return recall(reader, request, tools, now=context.clock(), lags=lags)
 
 
-def within_limits(context: Context, request: RecallRequest) -> RecallRequest:
+def within_limits(context: SpaceContext, request: RecallRequest) -> RecallRequest:
     """The request with a query that can be encoded and is as long as the settings allow."""
     query = request.query.encode("utf-8", "replace").decode("utf-8")[: context.settings.query_chars_max]
     return request if query == request.query else msgspec.structs.replace(request, query=query)
 
 
-def enrich(context: Context, progress: Callable[[int], None] = lambda _: None) -> int:
+def enrich(context: SpaceContext, progress: Callable[[int], None] = lambda _: None) -> int:
     """Enrich every entry that waits for it; returns the number of steps."""
     context.catch_up()
     write_accesses(context, context.parts.access_counts.take(context.tenant, context.owner))
@@ -57,7 +57,7 @@ def enrich(context: Context, progress: Callable[[int], None] = lambda _: None) -
         return context.parts.worker.drain(store, progress=progress)
 
 
-def enrich_briefly(context: Context) -> None:
+def enrich_briefly(context: SpaceContext) -> None:
     """Enrich for a bounded time where no worker runs: the last turn is then found by its meaning, and a large import
     delays no reader. A language model is too slow to be called here."""
     worker = context.parts.worker
@@ -79,7 +79,7 @@ def enrich_briefly(context: Context) -> None:
                 return  # the recall itself reports the failure
 
 
-def write_accesses(context: Context, ids: Sequence[str]) -> None:
+def write_accesses(context: SpaceContext, ids: Sequence[str]) -> None:
     """Count that these memories were recalled: frequently used ones become hot."""
     if ids:
         now, catalog = context.clock(), context.parts.catalog
@@ -87,17 +87,17 @@ def write_accesses(context: Context, ids: Sequence[str]) -> None:
             store.write(lambda writer: note_accesses(writer, ids, catalog, now))
 
 
-def _is_settled(context: Context, reader: Reader) -> bool:
+def _is_enriched(context: SpaceContext, reader: Reader) -> bool:
     """Whether there is nothing to enrich before the recall."""
     if reader.state.cursor() < reader.ledger.head().seq:
         return False
     return context.parts.background is not None or context.parts.worker.lag(reader).nothing
 
 
-def _lags(context: Context, reader: Reader) -> tuple[str, ...]:
+def _lags(context: SpaceContext, reader: Reader) -> tuple[str, ...]:
     """Why an answer may be incomplete."""
     reasons = []
-    if count := waiting(reader):
+    if count := unsearchable_count(reader):
         reasons.append(f"indexing: {count:,} {'entry' if count == 1 else 'entries'} cannot be searched yet")
     lag = context.parts.worker.lag(reader)
     if lag.entries:

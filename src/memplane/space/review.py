@@ -14,7 +14,7 @@ from memplane.memory.forget import checked_scope
 from memplane.recall.result import Conflict
 from memplane.safety.quarantine import QuarantinedEntry, suspects, turns_of
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn, with_flags
-from memplane.space.context import Context
+from memplane.space.context import SpaceContext
 from memplane.space.forgetting import finish_forget
 from memplane.space.recall import enrich, enrich_briefly
 from memplane.storage.compaction import JudgementRow
@@ -27,7 +27,7 @@ class Review:
     """`space.review`: conflicts, drafts of compaction, quarantine and pins. Each decision is an entry of the ledger, so that a replay
     and every replica come to the same result."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SpaceContext) -> None:
         self._context = context
 
     def conflicts(self, *, of: str | None = None, limit: int | None = None) -> list[Conflict]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 
 from memplane.clock import DAY, Instant, Moment, parse_instant, to_datetime
-from memplane.compaction.review import Compaction
+from memplane.compaction.review import CompactionReport
 from memplane.errors import InvalidRequest, LimitReached, NotFound, StorageError
 from memplane.extract.feedback import can_be_rated
 from memplane.ledger.history import LINE_BYTES_MAX
@@ -49,7 +49,7 @@ from memplane.recall.result import Limits, Recall
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.space.compaction import compact
-from memplane.space.context import Context
+from memplane.space.context import SpaceContext
 from memplane.space.deprecated import moved_attribute
 from memplane.space.documents import Documents
 from memplane.space.facts import Facts
@@ -82,7 +82,7 @@ _EXPLAINED = Limits(turns=1_000, facts=1_000)
 class Space:
     """The unit of isolation: one agent, user, caller or group. Cheap to make; safe to use from many threads."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SpaceContext) -> None:
         self._context = context
         self.tenant = context.tenant
         self.owner = context.owner
@@ -490,7 +490,7 @@ class Space:
         """Derive memories and vectors for every entry that waits for it; returns the number of steps."""
         return enrich(self._context, progress)
 
-    def compact(self, *, day: str | None = None, dry_run: bool = False) -> Compaction:
+    def compact(self, *, day: str | None = None, dry_run: bool = False) -> CompactionReport:
         """Condense the days whose retention is over into digests and drafts, then remove their raw entries; or condense one
         day, which is removed only if its retention is over.
 

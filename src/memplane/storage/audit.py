@@ -4,7 +4,7 @@ import msgspec
 
 from memplane.clock import Instant, to_datetime
 from memplane.storage.chain import GENESIS, audit_digest
-from memplane.storage.session import Noun, WriteSession
+from memplane.storage.session import SessionReader, WriteSession
 from memplane.types import AuditRecord, Caller
 
 
@@ -17,7 +17,7 @@ class AuditRow(msgspec.Struct, frozen=True):
     digest: bytes
 
 
-class Audit(Noun):
+class AuditReader(SessionReader):
     """Reads of the audit log."""
 
     def count(self) -> int:
@@ -46,7 +46,7 @@ class Audit(Noun):
         return found
 
 
-class AuditWriter(Audit):
+class AuditWriter(AuditReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from memplane.clock import Instant
 from memplane.storage import rows
-from memplane.storage.session import Noun, WriteSession
+from memplane.storage.session import SessionReader, WriteSession
 from memplane.types import Memory, State
 
 _encode = msgspec.json.Encoder().encode
@@ -32,7 +32,7 @@ class PurgedMemory(msgspec.Struct, frozen=True, gc=False):
     at: Instant
 
 
-class Claims(Noun):
+class ClaimsReader(SessionReader):
     """Reads of claims."""
 
     def rivals(
@@ -93,7 +93,7 @@ class Claims(Noun):
         return [_decode_memory(body) for (body,) in self._session.all("evidence_at", seqs=list(seqs))]
 
 
-class ClaimsWriter(Claims):
+class ClaimsWriter(ClaimsReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

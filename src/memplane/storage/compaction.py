@@ -8,7 +8,7 @@ import msgspec
 
 from memplane.clock import DAY, Instant, to_datetime, to_instant
 from memplane.storage import rows
-from memplane.storage.session import NEVER, Noun, WriteSession
+from memplane.storage.session import NEVER, SessionReader, WriteSession
 
 RETENTION = "retention"
 """The reason of tombstones that the retention policy sets; no caller may give it."""
@@ -78,7 +78,7 @@ class RawEntryPosition(msgspec.Struct, frozen=True, gc=False):
     at: Instant
 
 
-class Compaction(Noun):
+class CompactionReader(SessionReader):
     """Reads of what compaction kept and decided."""
 
     def raw_between(self, since: Instant, until: Instant) -> list[RawEntryPosition]:
@@ -134,7 +134,7 @@ class Compaction(Noun):
         return {id_ for (id_,) in found}
 
 
-class CompactionWriter(Compaction):
+class CompactionWriter(CompactionReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

@@ -134,7 +134,7 @@ def _add_state(out: WhereClause, state: State, now: int) -> None:
         out.add("m.state = :state AND (m.expires IS NULL OR m.expires > :now)", state=state, now=now)
 
 
-def told_to(audience: Audience) -> WhereClause:
+def visible_to(audience: Audience) -> WhereClause:
     """Memories that this audience may see."""
     out = WhereClause()
     _add_audience(out, "m", audience)

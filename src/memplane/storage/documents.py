@@ -7,7 +7,7 @@ import msgspec
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.storage import conditions, rows
 from memplane.storage.numbers import SPANS_PER_DOCUMENT_MAX, span_number
-from memplane.storage.session import Noun, WriteSession
+from memplane.storage.session import SessionReader, WriteSession
 from memplane.types import Collection, CollectionMember, Document, Section, Span
 
 _CHARS_PER_WORD = 6
@@ -50,7 +50,7 @@ class DocumentMarks(msgspec.Struct, frozen=True):
     """The last vector of a span."""
 
 
-class Documents(Noun):
+class DocumentsReader(SessionReader):
     """Reads of documents."""
 
     def marks(self) -> DocumentMarks:
@@ -158,7 +158,7 @@ class Documents(Noun):
         return int(self._session.one("failed_document_count")[0])
 
 
-class DocumentsWriter(Documents):
+class DocumentsWriter(DocumentsReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

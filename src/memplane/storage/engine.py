@@ -1,6 +1,6 @@
 """The engine seam: everything that differs between databases.
 
-An engine keeps any number of spaces and one catalog. `Engine` finds and opens them, `Database` begins transactions on one of
+An engine keeps any number of spaces and one catalog. `StorageEngine` finds and opens them, `Database` begins transactions on one of
 them, `Connection` runs statements inside a transaction, and `FullText` is the word index. The rest of this package is concrete
 code over these protocols, written once. `sqlite/` and `postgres/` implement them; both pass tests/storage/contract/.
 
@@ -138,7 +138,7 @@ class Database(Protocol):
         """Release every connection; the next use opens new ones."""
 
 
-class Engine(Protocol):
+class StorageEngine(Protocol):
     """All spaces of an installation, and its catalog."""
 
     def open(self, tenant: str, owner: str, *, create: bool) -> AbstractContextManager[Database]:

@@ -7,7 +7,7 @@ import msgspec
 from memplane.clock import Instant
 from memplane.storage.filter import Filter
 from memplane.storage.memories import add_memories, drop_memories
-from memplane.storage.session import Noun, WriteSession
+from memplane.storage.session import SessionReader, WriteSession
 from memplane.storage.state import grow_generation
 from memplane.types import Memory
 
@@ -21,7 +21,7 @@ class OpenSitting(msgspec.Struct, frozen=True, gc=False):
     last_at: Instant
 
 
-class Episodes(Noun):
+class EpisodesReader(SessionReader):
     """Reads of episodes."""
 
     def pending(self, *, before: Instant, limit: int) -> list[OpenSitting]:
@@ -47,7 +47,7 @@ class Episodes(Noun):
         return [seq for (seq,) in self._session.all("cited_by", id=memory_id)]
 
 
-class EpisodesWriter(Episodes):
+class EpisodesWriter(EpisodesReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

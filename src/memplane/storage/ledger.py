@@ -16,7 +16,7 @@ from memplane.storage.documents import erase_documents
 from memplane.storage.filter import EntryFilter, ForgetScope
 from memplane.storage.memories import drop_memories
 from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
-from memplane.storage.session import ALL, FOREVER, Noun, WriteSession
+from memplane.storage.session import ALL, FOREVER, SessionReader, WriteSession
 from memplane.storage.state import unpin
 from memplane.types import Caller, Entry, LedgerHead, NewEntry, Op, Tombstone
 
@@ -57,7 +57,7 @@ class LedgerRow(msgspec.Struct, frozen=True):
     """The id that the chain covers: the one the entry came with."""
 
 
-class Ledger(Noun):
+class LedgerReader(SessionReader):
     """Reads of the ledger."""
 
     def head(self) -> LedgerHead:
@@ -255,7 +255,7 @@ class Ledger(Noun):
         return INSTANT_MAX if row is None else int(row[1])
 
 
-class LedgerWriter(Ledger):
+class LedgerWriter(LedgerReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

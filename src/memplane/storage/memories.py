@@ -11,12 +11,12 @@ from memplane.clock import Instant
 from memplane.storage import conditions, rows
 from memplane.storage.claims import settle
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
-from memplane.storage.session import Noun, WriteSession
+from memplane.storage.session import SessionReader, WriteSession
 from memplane.storage.state import grow_generation, unpin
 from memplane.types import Memory, Tier, searchable
 
 
-class Category(msgspec.Struct, frozen=True):
+class FactCategory(msgspec.Struct, frozen=True):
     """A category of keyed facts, how many it holds, and the keys written last."""
 
     name: str
@@ -34,7 +34,7 @@ class Rating(msgspec.Struct, frozen=True, gc=False):
     importance: float
 
 
-class Memories(Noun):
+class MemoriesReader(SessionReader):
     """Reads of memories."""
 
     def get(self, memory_id: str) -> Memory | None:
@@ -64,7 +64,7 @@ class Memories(Noun):
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
         """Current memories: pinned ones first, then behavioral ones, newest first within each. Derived memories
         only if they are behavioral or hot; no quarantined memories, and none of the reserved categories."""
-        told = conditions.told_to(audience)
+        told = conditions.visible_to(audience)
         pinned = []
         if self._session.one("ruled")[0]:
             pinned = self._session.filtered("pinned_brief", told, now=now, limit=limit)
@@ -81,12 +81,12 @@ class Memories(Noun):
             query, where, limit=limit, match=self._session.words.match("memory", words)
         )
 
-    def categories(self, *, now: Instant, keys_max: int) -> list[Category]:
+    def categories(self, *, now: Instant, keys_max: int) -> list[FactCategory]:
         """Categories of live keyed facts, by name, without the reserved ones."""
         found = []
         for name, group in groupby(self._session.all("category_keys", now=now), key=itemgetter(0)):
             keys = [key for _, key in group]
-            found.append(Category(name, len(keys), tuple(keys[:keys_max])))
+            found.append(FactCategory(name, len(keys), tuple(keys[:keys_max])))
         return found
 
     def count(self) -> int:
@@ -144,7 +144,7 @@ class Memories(Noun):
         return self._session.memories("pinned_memories", where, limit=limit)
 
 
-class MemoriesWriter(Memories):
+class MemoriesWriter(MemoriesReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

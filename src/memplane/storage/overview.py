@@ -5,7 +5,7 @@ import msgspec
 from memplane.clock import DAY, Instant
 from memplane.storage import conditions, rows
 from memplane.storage.filter import Filter
-from memplane.storage.session import Noun
+from memplane.storage.session import SessionReader
 from memplane.types import Memory
 
 _ABOUT_MAX = 2_000
@@ -36,7 +36,7 @@ class TurnSpan(msgspec.Struct, frozen=True):
     last: Instant | None
 
 
-class Overview(Noun):
+class OverviewReader(SessionReader):
     """Every list is bounded by the caller, and no method but `sizes` reads every row of a space."""
 
     def sizes(self, *, now: Instant) -> SpaceSizes:

@@ -13,7 +13,7 @@ from memplane.storage import conditions, rows
 from memplane.storage.engine import Request
 from memplane.storage.filter import Filter
 from memplane.storage.review import QUARANTINED_TURNS_MAX
-from memplane.storage.session import Noun
+from memplane.storage.session import SessionReader
 from memplane.storage.turns import TurnHead
 from memplane.storage.vectors import MemoryVector, TurnVector
 from memplane.types import Memory, Turn
@@ -73,7 +73,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     newest: list[Memory]
 
 
-class RecallReads(Noun):
+class RecallReader(SessionReader):
     """Reads that take one round trip each."""
 
     def changes(

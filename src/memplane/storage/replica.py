@@ -6,14 +6,14 @@ from memplane.clock import Instant
 from memplane.storage import rows
 from memplane.storage.ledger import chain
 from memplane.storage.numbers import SPANS_PER_DOCUMENT_MAX, TURNS_PER_ENTRY_MAX
-from memplane.storage.session import NEVER, Noun, WriteSession
+from memplane.storage.session import NEVER, SessionReader, WriteSession
 from memplane.types import Entry, LedgerHead, NewEntry, Variant
 
 Key = tuple[Instant, str]
 Move = tuple[int, int]
 
 
-class Replica(Noun):
+class ReplicaReader(SessionReader):
     """Reads that a merge needs."""
 
     def deletions(self) -> list[Entry]:
@@ -62,7 +62,7 @@ class Replica(Noun):
         return self._session.note("merged") == "1"
 
 
-class ReplicaWriter(Replica):
+class ReplicaWriter(ReplicaReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

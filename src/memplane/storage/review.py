@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memplane.clock import Instant
-from memplane.storage.session import Noun, WriteSession
+from memplane.storage.session import SessionReader, WriteSession
 
 QUARANTINED_TURNS_MAX = 100_000
 """How many flagged turns are kept out of recall."""
@@ -20,7 +20,7 @@ class ReviewDecision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """It is always recalled."""
 
 
-class Review(Noun):
+class ReviewReader(SessionReader):
     """Reads of review decisions and of the quarantine."""
 
     def decision(self, id_: str) -> ReviewDecision:
@@ -50,7 +50,7 @@ class Review(Noun):
         return {id_ for (id_,) in self._session.all("quarantined_among", ids=list(ids))}
 
 
-class ReviewWriter(Review):
+class ReviewWriter(ReviewReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

@@ -234,7 +234,7 @@ class WriteSession(ReadSession):
         return len(self.entries), len(self.payloads), len(self.turns)
 
 
-class Noun:
+class SessionReader:
     """Reads about one noun, over the session of the transaction."""
 
     __slots__ = ("_session",)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from memplane.clock import Instant
-from memplane.storage.session import Noun, WriteSession
+from memplane.storage.session import SessionReader, WriteSession
 
 PINS_MAX = 512
 """More conversations than are active in one space at once."""
@@ -37,7 +37,7 @@ class Marks(msgspec.Struct, frozen=True):
     last_turn: int
     """The number of the last turn."""
 
-    def begins_anew(self, before: "Marks | None") -> bool:
+    def was_reset_since(self, before: "Marks | None") -> bool:
         """Whether a cache that saw a space as it was `before` must be dropped: some of it may be forgotten."""
         return before is None or self.generation > before.generation
 
@@ -47,7 +47,7 @@ class Marks(msgspec.Struct, frozen=True):
         return before is None or (self.generation == before.generation and self != before)
 
 
-class State(Noun):
+class StateReader(SessionReader):
     """Reads of a space's state."""
 
     def cursor(self) -> int:
@@ -74,7 +74,7 @@ class State(Noun):
         return Marks(*self._session.one("marks"))
 
 
-class StateWriter(State):
+class StateWriter(StateReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

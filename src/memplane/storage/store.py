@@ -10,25 +10,25 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from memplane.errors import StorageError, StorageUncertain, StorageUnreachable
-from memplane.storage.audit import Audit, AuditWriter
-from memplane.storage.claims import Claims, ClaimsWriter
+from memplane.storage.audit import AuditReader, AuditWriter
+from memplane.storage.claims import ClaimsReader, ClaimsWriter
 from memplane.storage.commit import GroupCommit
-from memplane.storage.compaction import Compaction, CompactionWriter
-from memplane.storage.documents import Documents, DocumentsWriter
+from memplane.storage.compaction import CompactionReader, CompactionWriter
+from memplane.storage.documents import DocumentsReader, DocumentsWriter
 from memplane.storage.engine import Connection, Database
-from memplane.storage.episodes import Episodes, EpisodesWriter
-from memplane.storage.ledger import Ledger, LedgerWriter
-from memplane.storage.memories import Memories, MemoriesWriter
-from memplane.storage.overview import Overview
-from memplane.storage.recall_reads import RecallReads
-from memplane.storage.replica import Replica, ReplicaWriter
-from memplane.storage.review import Review, ReviewWriter
+from memplane.storage.episodes import EpisodesReader, EpisodesWriter
+from memplane.storage.ledger import LedgerReader, LedgerWriter
+from memplane.storage.memories import MemoriesReader, MemoriesWriter
+from memplane.storage.overview import OverviewReader
+from memplane.storage.recall_reads import RecallReader
+from memplane.storage.replica import ReplicaReader, ReplicaWriter
+from memplane.storage.review import ReviewReader, ReviewWriter
 from memplane.storage.session import ReadSession, WriteSession
-from memplane.storage.state import State, StateWriter
-from memplane.storage.tables import Tables, TablesWriter
-from memplane.storage.turns import Turns, TurnsWriter
-from memplane.storage.vectors import Vectors, VectorsWriter
-from memplane.storage.word_index import WordIndex, WordIndexWriter
+from memplane.storage.state import StateReader, StateWriter
+from memplane.storage.tables import TablesReader, TablesWriter
+from memplane.storage.turns import TurnsReader, TurnsWriter
+from memplane.storage.vectors import VectorsReader, VectorsWriter
+from memplane.storage.word_index import WordIndexReader, WordIndexWriter
 from memplane.types import LedgerHead
 
 T = TypeVar("T")
@@ -56,22 +56,22 @@ class Reader:
     def __init__(self, session: ReadSession) -> None:
         self._session = session
 
-    ledger = noun(Ledger)
-    state = noun(State)
-    turns = noun(Turns)
-    memories = noun(Memories)
-    claims = noun(Claims)
-    episodes = noun(Episodes)
-    documents = noun(Documents)
-    vectors = noun(Vectors)
-    words = noun(WordIndex)
-    recall = noun(RecallReads)
-    review = noun(Review)
-    compaction = noun(Compaction)
-    overview = noun(Overview)
-    replica = noun(Replica)
-    audit = noun(Audit)
-    tables = noun(Tables)
+    ledger = noun(LedgerReader)
+    state = noun(StateReader)
+    turns = noun(TurnsReader)
+    memories = noun(MemoriesReader)
+    claims = noun(ClaimsReader)
+    episodes = noun(EpisodesReader)
+    documents = noun(DocumentsReader)
+    vectors = noun(VectorsReader)
+    words = noun(WordIndexReader)
+    recall = noun(RecallReader)
+    review = noun(ReviewReader)
+    compaction = noun(CompactionReader)
+    overview = noun(OverviewReader)
+    replica = noun(ReplicaReader)
+    audit = noun(AuditReader)
+    tables = noun(TablesReader)
 
 
 class Writer(Reader):

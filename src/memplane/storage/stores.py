@@ -10,7 +10,7 @@ from memplane.storage.catalog.catalog import Catalog
 from memplane.storage.catalog.credentials import CredentialStore
 from memplane.storage.catalog.directory import Directory
 from memplane.storage.catalog.tables import CatalogTables
-from memplane.storage.engine import Database, Engine
+from memplane.storage.engine import Database, StorageEngine
 from memplane.storage.store import Store
 from memplane.storage.work import Work
 
@@ -18,7 +18,7 @@ from memplane.storage.work import Work
 class Stores:
     """All spaces of an installation, and its catalog, over one engine."""
 
-    def __init__(self, engine: Engine, work: Work | None = None) -> None:
+    def __init__(self, engine: StorageEngine, work: Work | None = None) -> None:
         self.engine = engine
         self.work = work
         """The queue of spaces with pending work, if several machines share the database; None if the process that writes
@@ -55,15 +55,15 @@ class Stores:
         return CatalogTables(self._catalog)
 
     def index_large_spaces(self) -> int:
-        """See `Engine.index_vectors`."""
+        """See `StorageEngine.index_vectors`."""
         return self.engine.index_vectors()
 
     def probe(self) -> None:
-        """See `Engine.probe`."""
+        """See `StorageEngine.probe`."""
         self.engine.probe()
 
     def stranger(self) -> str | None:
-        """See `Engine.stranger`."""
+        """See `StorageEngine.stranger`."""
         return self.engine.stranger()
 
     def close(self) -> None:

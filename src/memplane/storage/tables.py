@@ -13,7 +13,7 @@ import msgspec
 
 from memplane.storage import rows
 from memplane.storage.engine import Indexed
-from memplane.storage.session import Noun, WriteSession
+from memplane.storage.session import SessionReader, WriteSession
 from memplane.types import searchable
 
 Row = tuple[Any, ...]
@@ -159,7 +159,7 @@ VECTOR_TABLES = ("turn_vector", "memory_vector", "span_vector")
 """Their last column is a vector."""
 
 
-class Tables(Noun):
+class TablesReader(SessionReader):
     """Reads of rows as they are."""
 
     def rows(self, table: Table, *, after: Key | None, limit: int, bytes_max: int) -> list[Row]:
@@ -172,7 +172,7 @@ class Tables(Noun):
         return counts_of(SPACE_TABLES, self._session.one("copy_counts"))
 
 
-class TablesWriter(Tables):
+class TablesWriter(TablesReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

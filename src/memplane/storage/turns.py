@@ -10,8 +10,8 @@ from memplane.clock import Instant, to_datetime, to_instant
 from memplane.storage import conditions, rows
 from memplane.storage.filter import Filter
 from memplane.storage.numbers import turn_number
-from memplane.storage.session import Noun, ReadSession, WriteSession
-from memplane.storage.words import held_words, stems_of
+from memplane.storage.session import ReadSession, SessionReader, WriteSession
+from memplane.storage.words import matching_words, stems_of
 from memplane.types import Conversation, Turn
 
 TAIL_TURNS_MAX = 1_024
@@ -32,7 +32,7 @@ class TurnHead(msgspec.Struct, frozen=True, gc=False):
     within: str | None = None
 
 
-class Turns(Noun):
+class TurnsReader(SessionReader):
     """Reads of turns."""
 
     def conversations(self, *, project: str | None, limit: int, offset: int) -> list[Conversation]:
@@ -132,7 +132,7 @@ class Turns(Noun):
         return [name for (name,) in self._session.all("conversations_of", seqs=list(seqs))]
 
 
-class TurnsWriter(Turns):
+class TurnsWriter(TurnsReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:
@@ -147,7 +147,7 @@ def _match_tail(session: ReadSession, words: Sequence[str], wanted: conditions.W
     """Turns that are stored but not in the word index yet, compared one by one in the same way: those with the rarest of
     the words first, then the newest."""
     tail = session.filtered("tail", wanted, indexed=session.indexed(), limit=TAIL_TURNS_MAX)
-    held = [(row, held_words(tail_stems(session, row[0], row[3]), words)) for row in tail]
+    held = [(row, matching_words(tail_stems(session, row[0], row[3]), words)) for row in tail]
     counts = Counter(word for _, found in held for word in found)
     hits = [(sum(1 / counts[word] for word in found), row[0], row) for row, found in held if found]
     return [rows.turn_from(row) for _, _, row in sorted(hits, key=itemgetter(0, 1), reverse=True)]

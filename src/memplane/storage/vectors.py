@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from memplane.storage import conditions, rows
 from memplane.storage.engine import Connection
 from memplane.storage.filter import Audience, Filter
-from memplane.storage.session import Noun, WriteSession
+from memplane.storage.session import SessionReader, WriteSession
 from memplane.storage.turns import TurnHead
 from memplane.storage.words import index_key, is_prefix
 from memplane.types import Memory
@@ -71,7 +71,7 @@ class WordHolders(msgspec.Struct, frozen=True):
     """The sum of the scores of all turns that contain any, and of their squares."""
 
 
-class Vectors(Noun):
+class VectorsReader(SessionReader):
     """Reads of vectors."""
 
     def model(self, model_id: str, dimension: int) -> int | None:
@@ -160,7 +160,7 @@ class Vectors(Noun):
         return dict(self._session.all("span_digests", model=model, numbers=list(numbers)))
 
 
-class VectorsWriter(Vectors):
+class VectorsWriter(VectorsReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:
@@ -236,7 +236,7 @@ class VectorSearch:
 
     def memories(self, vector: Vector, *, limit: int, audience: Audience | None) -> list[NearMemory]:
         """The nearest that this audience may see, nearest first."""
-        where = conditions.told_to(audience) if audience is not None else conditions.WhereClause()
+        where = conditions.visible_to(audience) if audience is not None else conditions.WhereClause()
         found = self._execute("nearest_memories", where, limit=limit, query=_packed(vector), **self._model)
         return [NearMemory(*row) for row in found]
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from memplane.storage import conditions
 from memplane.storage.engine import Indexed
-from memplane.storage.session import INDEX_TURNS_MAX, Noun, WriteSession
+from memplane.storage.session import INDEX_TURNS_MAX, SessionReader, WriteSession
 from memplane.storage.turns import TAIL_TURNS_MAX, tail_stems
 
 _INDEX_TURNS = 1_000
 
 
-class WordIndex(Noun):
+class WordIndexReader(SessionReader):
     """Reads of the word index."""
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
@@ -76,7 +76,7 @@ class WordIndex(Noun):
         }
 
 
-class WordIndexWriter(WordIndex):
+class WordIndexWriter(WordIndexReader):
     """The same inside a write transaction."""
 
     def __init__(self, session: WriteSession) -> None:

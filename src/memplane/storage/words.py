@@ -67,7 +67,7 @@ def query_text(text: str) -> str:
     return text if text.isascii() else _RUN.sub(_query_pairs, _normalized(text))
 
 
-def begun(word: str) -> str:
+def prefix_term(word: str) -> str:
     """A query word that matches every token that begins with it, such as a word that is still being typed."""
     return word + _BEGUN
 
@@ -99,7 +99,7 @@ def index_key(stem: str) -> str:
     return stem[:64] + sha256(stem.encode()).hexdigest()
 
 
-def held_words(stems: frozenset[str], words: Sequence[str]) -> list[str]:
+def matching_words(stems: frozenset[str], words: Sequence[str]) -> list[str]:
     """Those of the words with which the index would find a text with these stems."""
     return [word for word in words if _holds(stems, word)]
 

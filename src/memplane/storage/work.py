@@ -143,7 +143,7 @@ class Work(Protocol):
         """Schedule a check of every space, spread over this time. Calls `renew` now and then, and stops if it
         returns False."""
 
-    def take_job(self, name: str, period: str, holder: str, *, length: Instant) -> Job:
+    def claim_job(self, name: str, period: str, holder: str, *, length: Instant) -> Job:
         """Take a job that runs once for this period. A job whose holder stopped reporting can be taken again."""
 
     def renew_job(self, name: str, period: str, holder: str, *, length: Instant) -> bool:

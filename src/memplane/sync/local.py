@@ -40,7 +40,7 @@ class LocalObjects:
 
     def get(self, key: str, *, unless: str | None = None) -> StoredObject | None:
         *folders, name = to_name(key).split("/")
-        with self._translated(key), _nothing_there(), self._folder(folders) as folder:
+        with self._translated(key), _not_found(), self._folder(folders) as folder:
             descriptor = folder.open(name)
             with os.fdopen(descriptor, "rb") as file:
                 while True:
@@ -64,7 +64,7 @@ class LocalObjects:
 
     def delete(self, key: str) -> None:
         *folders, name = to_name(key).split("/")
-        with self._translated(key), _nothing_there(), SafeDirectory.root(self._root) as root, root.locked():
+        with self._translated(key), _not_found(), SafeDirectory.root(self._root) as root, root.locked():
             with root.below(*folders) as folder:
                 status = _found(folder, name)
                 if status is None or not stat.S_ISREG(status.st_mode):
@@ -84,7 +84,7 @@ class LocalObjects:
         todo: list[tuple[str, ...]] = [tuple(to_name(whole).split("/")) if whole else ()]
         while todo:
             path = todo.pop()
-            with _nothing_there(), self._folder(path) as folder:
+            with _not_found(), self._folder(path) as folder:
                 for name in folder.names():
                     status = _found(folder, name)
                     if status is None or name.startswith(_WAITING):
@@ -107,7 +107,7 @@ class LocalObjects:
     def _expect(self, key: str, expect: str) -> None:
         *folders, name = to_name(key).split("/")
         status = None
-        with _nothing_there(), self._folder(folders) as folder:
+        with _not_found(), self._folder(folders) as folder:
             status = _found(folder, name)
         if ("" if status is None else _version(status)) != expect:
             raise Changed(key)
@@ -187,7 +187,7 @@ def _version(status: os.stat_result) -> str:
 
 
 @contextmanager
-def _nothing_there() -> Iterator[None]:
+def _not_found() -> Iterator[None]:
     """Where a directory on the way is missing, or a file or a link instead, there is no such object."""
     absent = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
     try:

@@ -235,11 +235,11 @@ class WriteQueue:
         with SafeDirectory.root(self._root) as root:
             lock = root.open(name, os.O_RDWR | os.O_CREAT, 0o600)
             try:
-                yield self._is_held(lock, self._root / name, wait=wait)
+                yield self._is_locked(lock, self._root / name, wait=wait)
             finally:
                 os.close(lock)
 
-    def _is_held(self, lock: int, path: Path, *, wait: bool) -> bool:
+    def _is_locked(self, lock: int, path: Path, *, wait: bool) -> bool:
         if sys.platform != "win32":
             with translated(path):
                 try:

@@ -117,7 +117,7 @@ class CommandContext:
         return self.plane.identity()
 
     @property
-    def space_given(self) -> str | None:
+    def space_option(self) -> str | None:
         """The value of `--space`, if given."""
         return self._space
 

@@ -289,7 +289,7 @@ class Move:
         for found in problems.values():
             for problem in found:
                 report.blame(problem)
-        report.behind = [_shown(name) for name in waiting[:_NAMED_MAX]]
+        report.behind = [_display_name(name) for name in waiting[:_NAMED_MAX]]
         report.rows = sum(rows.values()) + self._copy_catalog(report, passes_max)
         return report
 
@@ -306,18 +306,18 @@ class Move:
                 try:
                     target = opened.enter_context(self._target.open(*name, create=False))
                 except NotFound:
-                    report.blame(f"{_shown(name)} is not in the target")
+                    report.blame(f"{_display_name(name)} is not in the target")
                     continue
                 with source.read() as reader, target.read() as copied:
                     found.update(unlike(reader, copied))
                     view = view_of(reader)
                 problems = list(problems_of(view, opened.enter_context(target.read())))
             for problem in problems:
-                report.blame(f"{_shown(name)}: {problem}")
+                report.blame(f"{_display_name(name)}: {problem}")
             report.verified += not problems
         for name in self._spaces_of(self._target):
             if name not in set(names):
-                report.blame(f"{_shown(name)} is not in the source")
+                report.blame(f"{_display_name(name)} is not in the source")
         ours, theirs = self._source.catalog_tables(), self._target.catalog_tables()
         for table in CATALOG_TABLES:
             found[table.name] += sum(1 for _ in differences(ours, theirs, table, Count()))
@@ -331,7 +331,7 @@ class Move:
         ours = set(self._spaces())
         for name in self._spaces_of(self._target):
             if name not in ours:
-                raise NotACopy(f"the target has a space {_shown(name)} that is not in the source")
+                raise NotACopy(f"the target has a space {_display_name(name)} that is not in the source")
             with (
                 self._source.open(*name, create=False) as source,
                 self._target.open(*name, create=False) as target,
@@ -367,7 +367,7 @@ class Move:
             # What was forgotten since it was copied leaves no byte there either, as far as that can be done in passing.
             made.wiped = not made.erased or target.wipe(bytes_max=self._wipe_bytes_max)
             with target.read() as copied:
-                made.problems = [f"{_shown(name)}: {problem}" for problem in problems_of(view, copied)]
+                made.problems = [f"{_display_name(name)}: {problem}" for problem in problems_of(view, copied)]
         return view
 
     def _copy_catalog(self, report: MoveReport, passes_max: int) -> int:
@@ -407,5 +407,5 @@ class Move:
         self._progress(MoveProgress(*name, table, done, whole, self._written))
 
 
-def _shown(name: Name) -> str:
+def _display_name(name: Name) -> str:
     return repr("/".join(name))

@@ -402,7 +402,7 @@ class ClusterWorker:
 
     def _do_job(self, job: ClusterJob, period: str) -> None:
         name = (job.name, period, self.holder)
-        state = self._work.take_job(*name, length=self._length)
+        state = self._work.claim_job(*name, length=self._length)
         if state is Job.YOURS:
             try:
                 job.run(lambda: self._work.renew_job(*name, length=self._length))

@@ -8,7 +8,7 @@ from http_server import serving
 from memplane.adapters.claiv import documents
 from memplane.auth.principal import Right
 from memplane.config import Settings
-from memplane.space.context import Context
+from memplane.space.context import SpaceContext
 
 HERE = {"user_id": "alice", "conversation_id": "monday"}
 USUAL = (Right.READ, Right.WRITE)
@@ -159,15 +159,15 @@ def test_an_upload_answers_for_itself(server, monkeypatch, meanwhile):
     """
     Whatever becomes of the document meanwhile does not change what was uploaded.
     """
-    client, space, write = server.client(), server.plane.space("alice"), Context.write
+    client, space, write = server.client(), server.plane.space("alice"), SpaceContext.write
 
     def written(self, name, work):
         done = write(self, name, work)
-        monkeypatch.setattr(Context, "write", write)
+        monkeypatch.setattr(SpaceContext, "write", write)
         meanwhile(space)
         return done
 
-    monkeypatch.setattr(Context, "write", written)
+    monkeypatch.setattr(SpaceContext, "write", written)
     answer = upload(client, document_id="d", content="# First\n\nOne.\n")
 
     assert answer.status_code == 200

@@ -20,7 +20,7 @@ from memplane.recall.result import RecallBlock
 from memplane.recall.timebox import TimeBox
 from memplane.safety.outgoing import is_blocked
 from memplane.safety.redact import find_secrets
-from memplane.server.endpoint import Call, Endpoint
+from memplane.server.endpoint import Endpoint, HttpCall
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=3_000)
 ANYTHING = st.one_of(
@@ -104,7 +104,9 @@ def called(plane, body, *, spaces=None, rights=frozenset(Right), waited_s=0.0):
     principal = Principal(tenant="default", subject="s", spaces=spaces, rights=rights)
     raw = json.dumps(body).encode()
     scope = {"type": "http", "method": "POST", "path": "/recall", "headers": []}
-    return Call(scope, plane, endpoint, principal=principal, query={}, raw=raw, body=raw, waited_s=waited_s)
+    return HttpCall(
+        scope, plane, endpoint, principal=principal, query={}, raw=raw, body=raw, waited_s=waited_s
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from memplane.errors import NotFound, StorageBusy
 from memplane.storage.engine import Request
-from memplane.storage.words import begun
+from memplane.storage.words import prefix_term
 
 TENANT = "default"
 PATIENCE_S = 60
@@ -154,7 +154,7 @@ def test_the_word_index_finds_what_was_added(database):
     with database.write() as connection:
         connection.words.add("turn", texts)
         added = connection.words.occurrences("turn", ["tea", "coffe", "jazz"])
-        beginning = connection.words.occurrences("turn", [begun("cof")])
+        beginning = connection.words.occurrences("turn", [prefix_term("cof")])
         connection.words.drop("turn", texts[:1])
         dropped = connection.words.occurrences("turn", ["tea"])
         count = sum(count for _, count in connection.words.frequencies(["tea"]))

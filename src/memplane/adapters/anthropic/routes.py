@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from memplane.adapters.anthropic.commands import Command, ToolCommandError, ViewCommand, run
 from memplane.auth.principal import Right
-from memplane.server.endpoint import Adapter, Call, Endpoint, Query
+from memplane.server.endpoint import Adapter, Endpoint, HttpCall, Query
 from memplane.server.responses import json_response
 
 ADAPTER = "tool"
@@ -47,12 +47,12 @@ def adapter() -> Adapter:
     )
 
 
-def _handle(call: Call) -> Response:
+def _handle(call: HttpCall) -> Response:
     """A command that is refused is an answer for the model, not an error of the request."""
     right = Right.READ if isinstance(call.body, ViewCommand) else Right.WRITE
     owner = call.query["space"] or call.principal.subject
     space = call.space(owner, right, session=call.query["session"])
-    call.check_there(owner)
+    call.check_space_exists(owner)
     try:
         return json_response(ToolResult(run(space, call.body)))
     except ToolCommandError as exc:

@@ -13,7 +13,7 @@ import typer
 from memplane.adapters.carapace.audit import AuditLog
 from memplane.adapters.carapace.groups import GROUP_DEFAULT, Groups, read_identity
 from memplane.adapters.carapace.pipeline import Pipeline
-from memplane.adapters.carapace.router import Router
+from memplane.adapters.carapace.router import IpcRouter
 from memplane.adapters.carapace.tools import PLUGIN, PLUGIN_FILES
 from memplane.errors import InvalidRequest
 from memplane.terminal.call import CommandContext
@@ -93,7 +93,7 @@ def ipc(
         audit=AuditLog(audit or call.directory / _AUDIT_DIRECTORY),
         errors_in_result=errors_in_result,
     )
-    router = Router(pipeline, socket)
+    router = IpcRouter(pipeline, socket)
 
     def ready(address: str) -> None:
         served = {"socket": address, "group": None if known_only else group}
@@ -127,7 +127,7 @@ def _identities(given: list[str]) -> dict[bytes, str]:
 
 
 @contextmanager
-def _stop_on_signal(router: Router) -> Iterator[None]:
+def _stop_on_signal(router: IpcRouter) -> Iterator[None]:
     def stop(_number: int, _frame: FrameType | None) -> None:
         router.stop()
 

@@ -141,7 +141,7 @@ class _Running(msgspec.Struct):
     """It was answered already, with `PLUGIN_TIMEOUT`."""
 
 
-class Router:
+class IpcRouter:
     """`serve` until `stop` is called, from another thread or a signal handler."""
 
     def __init__(

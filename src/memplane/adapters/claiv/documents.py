@@ -26,7 +26,7 @@ from memplane.adapters.claiv.wire import CollectionBody, MemberBody, UploadBody,
 from memplane.clock import iso
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.server.errors import HttpError
 from memplane.space import Space
 from memplane.storage.catalog.directory import ResourceKind
@@ -41,13 +41,15 @@ class UserLocator:
     def __init__(self, plane: Engine) -> None:
         self._plane = plane
 
-    def space_with(self, call: Call, sort: ResourceKind, id_: str) -> tuple[str, Space]:
+    def space_with(self, call: HttpCall, sort: ResourceKind, id_: str) -> tuple[str, Space]:
         """The user who has it, and their space; a 404 where nobody has, a 409 where several do."""
         owner = call.query["user_id"] or self._owner_of(call, sort, id_)
         return owner, space_of(call, owner, sort.value, id_)
 
-    def _owner_of(self, call: Call, sort: ResourceKind, id_: str) -> str:
-        owners = [owner for owner in self._plane.whose(call.principal.tenant, sort, id_) if call.opens(owner)]
+    def _owner_of(self, call: HttpCall, sort: ResourceKind, id_: str) -> str:
+        owners = [
+            owner for owner in self._plane.owners_of(call.principal.tenant, sort, id_) if call.opens(owner)
+        ]
         if not owners:
             raise missing(sort.value, id_)
         if len(owners) > 1:
@@ -59,7 +61,7 @@ class UserLocator:
         return owners[0]
 
 
-def space_of(call: Call, owner: str, what: str, id_: str) -> Space:
+def space_of(call: HttpCall, owner: str, what: str, id_: str) -> Space:
     """The space of the user who is said to have it; a 404 where they have none."""
     space = call.existing_space(owner)
     if space is None:
@@ -67,13 +69,13 @@ def space_of(call: Call, owner: str, what: str, id_: str) -> Space:
     return space
 
 
-class Documents:
+class DocumentsHandler:
     """Answers for what lies under `/v6/documents`."""
 
     def __init__(self, locator: UserLocator) -> None:
         self._locator = locator
 
-    def upload(self, call: Call) -> Response:
+    def upload(self, call: HttpCall) -> Response:
         """Answers when its spans are found. The same id again replaces the document."""
         body: UploadBody = call.body
         space = call.space(body.user_id)
@@ -101,7 +103,7 @@ class Documents:
             )
         )
 
-    def list(self, call: Call) -> Response:
+    def list(self, call: HttpCall) -> Response:
         query = call.query
         limit, offset, owner = query["limit"], query["offset"], query["user_id"]
         space = call.existing_space(owner)
@@ -118,7 +120,7 @@ class Documents:
             )
         )
 
-    def status(self, call: Call) -> Response:
+    def status(self, call: HttpCall) -> Response:
         document_id = call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
         document = space.documents.get(document_id)
@@ -131,7 +133,7 @@ class Documents:
             )
         )
 
-    def read(self, call: Call) -> Response:
+    def read(self, call: HttpCall) -> Response:
         document_id = call.path_params["document_id"]
         owner, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
         whole = space.documents.get_whole(document_id, text=call.query["content"])
@@ -148,7 +150,7 @@ class Documents:
             )
         )
 
-    def delete(self, call: Call) -> Response:
+    def delete(self, call: HttpCall) -> Response:
         document_id = call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
         receipt = space.documents.delete(document_id)
@@ -203,20 +205,20 @@ def _section(section: Section) -> SectionItem:
 # Collections: documents that are asked together.
 
 
-class Collections:
+class CollectionsHandler:
     """Answers for what lies under `/v6/collections`."""
 
     def __init__(self, locator: UserLocator) -> None:
         self._locator = locator
 
-    def create(self, call: Call) -> Response:
+    def create(self, call: HttpCall) -> Response:
         body: CollectionBody = call.body
         made = call.space(body.user_id).documents.create_collection(
             body.name, project=body.project_id, ordered=bool(body.ordered), id=body.collection_id
         )
         return answer(CollectionCreated(collection=_row(call, body.user_id, made)))
 
-    def list(self, call: Call) -> Response:
+    def list(self, call: HttpCall) -> Response:
         query = call.query
         owner = query["user_id"]
         space = call.existing_space(owner)
@@ -229,7 +231,7 @@ class Collections:
         )
         return answer(CollectionList(collections=[_row(call, owner, one) for one in found]))
 
-    def read(self, call: Call) -> Response:
+    def read(self, call: HttpCall) -> Response:
         collection_id, owner = call.path_params["collection_id"], call.query["user_id"]
         space = space_of(call, owner, "collection", collection_id)
         return answer(
@@ -247,28 +249,28 @@ class Collections:
             )
         )
 
-    def delete(self, call: Call) -> Response:
+    def delete(self, call: HttpCall) -> Response:
         """Its documents stay."""
         collection_id = call.path_params["collection_id"]
         _, space = self._locator.space_with(call, ResourceKind.COLLECTION, collection_id)
         space.documents.delete_collection(collection_id)
         return answer(CollectionDeleted(collection_id=collection_id))
 
-    def add(self, call: Call) -> Response:
+    def add(self, call: HttpCall) -> Response:
         body: MemberBody = call.body
         collection_id = call.path_params["collection_id"]
         space = space_of(call, body.user_id, "collection", collection_id)
         space.documents.add_to_collection(collection_id, body.document_id, position=body.position)
         return answer(MemberAdded(collection_id=collection_id, document_id=body.document_id))
 
-    def remove(self, call: Call) -> Response:
+    def remove(self, call: HttpCall) -> Response:
         collection_id, document_id = call.path_params["collection_id"], call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.COLLECTION, collection_id)
         space.documents.remove_from_collection(collection_id, document_id)
         return answer(MemberRemoved(collection_id=collection_id, document_id=document_id))
 
 
-def _row(call: Call, owner: str, collection: Collection) -> CollectionRow:
+def _row(call: HttpCall, owner: str, collection: Collection) -> CollectionRow:
     return CollectionRow(
         collection_id=collection.id,
         tenant_id=call.principal.tenant,

@@ -12,7 +12,7 @@ from memplane.auth.limits import QuotaResource
 from memplane.clock import iso
 from memplane.errors import InvalidRequest
 from memplane.recall.render import tokens_of
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 
 IDEMPOTENT_FOR = timedelta(hours=24)
 
@@ -20,7 +20,7 @@ _ROLES = {"message": "user", "tool_call": "tool", "app_event": "tool"}
 """Who speaks where nobody is named. What a tool or an application says never overrules the user."""
 
 
-def ingest(call: Call) -> Response:
+def ingest(call: HttpCall) -> Response:
     """Durable and searchable when it is answered; facts follow."""
     body: IngestBody = call.body
     if body.scope == "project" and body.project_id is None:
@@ -53,7 +53,7 @@ def _metadata(body: IngestBody) -> dict[str, object] | None:
     return {**(body.metadata or {}), "event_type": body.type}
 
 
-def forget(call: Call) -> Response:
+def forget(call: HttpCall) -> Response:
     """With nothing but a user, all of theirs."""
     body: ForgetBody = call.body
     conversation = body.conversation_id or body.thread_id
@@ -74,7 +74,7 @@ def forget(call: Call) -> Response:
     return answer(ForgetResponse(receipt_id=receipt.id, deleted_counts=counts_of(receipt)))
 
 
-def feedback(call: Call) -> Response:
+def feedback(call: HttpCall) -> Response:
     """What was told and not selected counts as passed over; what is told always is not, since nobody asked for it."""
     body: FeedbackBody = call.body
     recall_id = call.path_params["recall_id"]

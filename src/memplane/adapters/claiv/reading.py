@@ -17,11 +17,11 @@ from memplane.adapters.claiv.shapes import (
 )
 from memplane.adapters.claiv.wire import answer, missing
 from memplane.clock import iso
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.types import Memory
 
 
-def facts(call: Call) -> Response:
+def facts(call: HttpCall) -> Response:
     query = call.query
     limit, offset = query["limit"], query["offset"]
     space = call.existing_space(query["user_id"])
@@ -41,7 +41,7 @@ def facts(call: Call) -> Response:
     return answer(FactList(facts=page, limit=limit, offset=offset, more=len(found) > limit))
 
 
-def fact(call: Call) -> Response:
+def fact(call: HttpCall) -> Response:
     fact_id = call.path_params["fact_id"]
     space = space_of(call, call.query["user_id"], "fact", fact_id)
     memory = space.memory(fact_id)
@@ -64,7 +64,7 @@ def fact(call: Call) -> Response:
     )
 
 
-def conversations(call: Call) -> Response:
+def conversations(call: HttpCall) -> Response:
     limit, offset = call.query["limit"], call.query["offset"]
     space = call.existing_space(call.query["user_id"])
     found = [] if space is None else space.conversations(limit=limit + 1, offset=offset)
@@ -87,7 +87,7 @@ def conversations(call: Call) -> Response:
     )
 
 
-def conversation(call: Call) -> Response:
+def conversation(call: HttpCall) -> Response:
     conversation_id = call.path_params["conversation_id"]
     limit, offset = call.query["limit"], call.query["offset"]
     space = call.existing_space(call.query["user_id"])

@@ -31,7 +31,7 @@ from memplane.clock import Clock, Instant, iso, to_datetime, to_instant
 from memplane.recall.render import tokens_of
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallHit
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.server.errors import HttpError
 from memplane.space import Space
 from memplane.types import AboutDocument, Memory, MentionedTime
@@ -134,7 +134,7 @@ class ClaivRecallHandler:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    def handle(self, call: Call) -> Response:
+    def handle(self, call: HttpCall) -> Response:
         body: RecallBody = call.body
         space = call.existing_space(body.user_id)
         with call.using(QuotaResource.RECALL):

@@ -9,7 +9,7 @@ from memplane.adapters.claiv.wire import answer
 from memplane.auth.usage import Period
 from memplane.clock import iso
 from memplane.engine import Engine
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 from memplane.types import Receipt
 
 
@@ -19,7 +19,7 @@ class Receipts:
     def __init__(self, plane: Engine) -> None:
         self._plane = plane
 
-    def list(self, call: Call) -> Response:
+    def list(self, call: HttpCall) -> Response:
         limit, offset = call.query["limit"], call.query["offset"]
         page = self._plane.receipts(call.principal.tenant, owners=_owners(call), limit=limit, offset=offset)
         return answer(
@@ -31,14 +31,14 @@ class Receipts:
             )
         )
 
-    def one(self, call: Call) -> Response:
+    def one(self, call: HttpCall) -> Response:
         found = self._plane.receipt(
             call.principal.tenant, call.path_params["receipt_id"], owners=_owners(call)
         )
         return answer(receipt_of(found.receipt, found.owner))
 
 
-def _owners(call: Call) -> Collection[str] | None:
+def _owners(call: HttpCall) -> Collection[str] | None:
     """Whose receipts may be seen; None is everybody's."""
     user = call.query["user_id"]
     if user is None:
@@ -100,11 +100,11 @@ class UsageHandler:
     def __init__(self, plane: Engine) -> None:
         self._plane = plane
 
-    def summary(self, call: Call) -> Response:
+    def summary(self, call: HttpCall) -> Response:
         return answer(self._plane.usage.summary(call.principal.tenant, call.query["range"]))
 
-    def breakdown(self, call: Call) -> Response:
+    def breakdown(self, call: HttpCall) -> Response:
         return answer(self._plane.usage.breakdown(call.principal.tenant, call.query["range"]))
 
-    def limits(self, call: Call) -> Response:
+    def limits(self, call: HttpCall) -> Response:
         return answer(self._plane.usage.limits(call.principal.tenant))

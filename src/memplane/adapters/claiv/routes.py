@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from memplane.adapters.claiv import events, shapes
 from memplane.adapters.claiv import wire as bodies
-from memplane.adapters.claiv.documents import Collections, Documents, UserLocator
+from memplane.adapters.claiv.documents import CollectionsHandler, DocumentsHandler, UserLocator
 from memplane.adapters.claiv.errors import FORMAT
 from memplane.adapters.claiv.reading import conversation, conversations, fact, facts
 from memplane.adapters.claiv.recall import ClaivRecallHandler
@@ -38,8 +38,8 @@ def adapter(plane: Engine, settings: Settings) -> Adapter:
         errors=FORMAT,
         routes=(
             *_memory(ClaivRecallHandler(plane.clock)),
-            *_documents(Documents(locator), settings),
-            *_collections(Collections(locator)),
+            *_documents(DocumentsHandler(locator), settings),
+            *_collections(CollectionsHandler(locator)),
             *_reading(),
             *_receipts(Receipts(plane)),
             *_usage(UsageHandler(plane)),
@@ -75,7 +75,7 @@ def _memory(recaller: ClaivRecallHandler) -> list[Endpoint]:
     ]
 
 
-def _documents(documents: Documents, settings: Settings) -> list[Endpoint]:
+def _documents(documents: DocumentsHandler, settings: Settings) -> list[Endpoint]:
     return [
         _writes(
             "/v6/documents",
@@ -115,7 +115,7 @@ def _documents(documents: Documents, settings: Settings) -> list[Endpoint]:
     ]
 
 
-def _collections(collections: Collections) -> list[Endpoint]:
+def _collections(collections: CollectionsHandler) -> list[Endpoint]:
     return [
         _writes(
             "/v6/collections",

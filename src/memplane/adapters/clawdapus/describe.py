@@ -3,7 +3,7 @@
 import msgspec
 from starlette.responses import Response
 
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.server.responses import json_response
 
 TOKEN_VARIABLE = "MEMPLANE_TOKEN"  # noqa: S105 - the name of a variable
@@ -65,5 +65,5 @@ DESCRIPTOR = Descriptor(
 )
 
 
-def describe(_call: Call) -> Response:
+def describe(_call: HttpCall) -> Response:
     return json_response(DESCRIPTOR)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from memplane.adapters.clawdapus.wire import bad_request
 from memplane.adapters.importers import scrubbed_lines
 from memplane.clock import Instant, to_datetime, to_instant
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.server.errors import HttpError
 from memplane.server.responses import NDJSON
 from memplane.space import Space
@@ -35,7 +35,7 @@ class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str = ""
 
 
-def own_history(call: Call) -> Response:
+def own_history(call: HttpCall) -> Response:
     """`GET /history`. Only a credential that names one agent has a history of its own."""
     principal = call.principal
     if principal.spaces is None or principal.subject not in principal.spaces:
@@ -43,13 +43,13 @@ def own_history(call: Call) -> Response:
     return _answer(call, principal.subject, "/history")
 
 
-def history_of(call: Call) -> Response:
+def history_of(call: HttpCall) -> Response:
     """`GET /history/{agent}`."""
     agent = call.path_params["agent"]
     return _answer(call, agent, f"/history/{quote(agent, safe='')}")
 
 
-def _answer(call: Call, agent: str, path: str) -> Response:
+def _answer(call: HttpCall, agent: str, path: str) -> Response:
     space = call.existing_space(agent)
     if space is None:
         raise HttpError(404, "not_found", "agent context not found")

@@ -14,8 +14,8 @@ from memplane.adapters.clawdapus.memory_client import BlockingMemoryClient
 from memplane.adapters.clawdapus.pod.audit import (
     MEMORY_OP,
     AgentSummary,
-    Audit,
     AuditQuery,
+    AuditReport,
     audit_of,
     parse_since,
 )
@@ -210,7 +210,7 @@ def audit(
         call.out.note(f"{counted(found.skipped_lines, 'line', 'lines')} skipped: not events")
 
 
-def _summary(found: Audit) -> Table:
+def _summary(found: AuditReport) -> Table:
     headers = "CLAW REQ RESP ERR INT TOOLS TOOL_ERR TOK_IN TOK_OUT COST_USD MODELS MEM MEM_ERR MEM_REMOVED"
     return table(*headers.split(), rows=[_row(it) for it in found.summary.agents])
 
@@ -250,7 +250,7 @@ def _memory(events: list[dict[str, object]]) -> Table:
     return table(*names, rows=[[cell(event.get(name, "")) for name in names] for event in events])
 
 
-def _totals(found: Audit) -> str:
+def _totals(found: AuditReport) -> str:
     it = found.summary
     return (
         f"Totals: req={it.requests} resp={it.responses} err={it.errors} int={it.interventions} "

@@ -12,7 +12,7 @@ from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallBlock
 from memplane.recall.timebox import TimeBox
 from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, is_blocked
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.server.responses import JSON
 from memplane.space import Space
 
@@ -32,7 +32,7 @@ class PlaneRecallHandler:
         self._settings = settings
         self._box: TimeBox[Recall] = TimeBox()
 
-    def handle(self, call: Call) -> Response:
+    def handle(self, call: HttpCall) -> Response:
         asked = read(call, PlaneRecallRequest, "recall")
         space = call.existing_space(asked.agent)
         if space is None:

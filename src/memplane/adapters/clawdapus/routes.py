@@ -29,7 +29,7 @@ from memplane.adapters.clawdapus.wire import (
 from memplane.auth.principal import Right
 from memplane.config import Settings
 from memplane.engine import Engine
-from memplane.server.endpoint import Adapter, Call, Endpoint, Query
+from memplane.server.endpoint import Adapter, Endpoint, HttpCall, Query
 from memplane.server.responses import NDJSON, TEXT
 
 ADAPTER = "plane"
@@ -194,7 +194,7 @@ def _open() -> list[Endpoint]:
     ]
 
 
-def retain(call: Call) -> Response:
+def retain(call: HttpCall) -> Response:
     """Durable when it is answered. What is known or forgotten is answered the same, and nothing happens."""
     asked = read(call, PlaneRetainRequest, "retain")
     space = call.space(asked.agent)
@@ -202,7 +202,7 @@ def retain(call: Call) -> Response:
     return Response(status_code=202, media_type=TEXT)
 
 
-def forget(call: Call) -> Response:
+def forget(call: HttpCall) -> Response:
     """Ids that were never seen are forgotten too, so that they cannot arrive later. The receipt's id is in a header,
     since the original answers without a body."""
     asked = read(call, PlaneForgetRequest, "forget")

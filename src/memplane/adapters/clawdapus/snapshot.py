@@ -17,7 +17,7 @@ from memplane.recall.blocks import as_recalled
 from memplane.recall.result import Limits, Recall
 from memplane.safety.fence import SERVICE
 from memplane.safety.outgoing import BLOCKS_MAX, TEXT_BYTES_MAX, ServiceBlock, govern
-from memplane.server.endpoint import Call, Query
+from memplane.server.endpoint import HttpCall, Query
 from memplane.server.errors import HttpError
 from memplane.server.responses import json_response
 from memplane.storage.overview import SpaceSizes
@@ -68,7 +68,7 @@ class Snapshots:
         self._contexts = Contexts(settings.claw_context_root)
         self._brief = settings.proxy_brief
 
-    def handle(self, call: Call) -> Response:
+    def handle(self, call: HttpCall) -> Response:
         agent, principal = call.path_params["agent"], call.principal
         if Right.ADMIN not in principal.rights and principal.subject != agent:
             raise Forbidden("a snapshot is for the agent itself and for the owner")

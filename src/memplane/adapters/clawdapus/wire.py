@@ -6,7 +6,7 @@ import msgspec
 
 from memplane.auth.principal import Forbidden, LockedOut, Unauthenticated
 from memplane.ledger import gojson
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.server.errors import HttpError
 from memplane.server.guard import MissingCredential
 
@@ -123,7 +123,7 @@ _DECODERS: dict[type[PlaneRequest], msgspec.json.Decoder[Any]] = {
 }
 
 
-def read(call: Call, kind: type[T], name: str) -> T:
+def read(call: HttpCall, kind: type[T], name: str) -> T:
     """The body as a request of this kind; `name` is what the reference service calls it when it cannot be read."""
     try:
         asked: T = gojson.decode(call.raw, _DECODERS[kind])

@@ -29,7 +29,7 @@ def planned_hook(path: Path, python: str) -> FileChange:
     groups = _groups(document, path)
     if before is not None and _commands(groups) == [command]:
         return FileChange(path=target, before=before, after=before)
-    kept = [left for group in groups if (left := _without_ours(group)) is not None]
+    kept = [left for group in groups if (left := _without_own_hooks(group)) is not None]
     ours = {"matcher": MATCHER, "hooks": [{"type": "command", "command": command}]}
     document["hooks"] = document.get("hooks", {}) | {EVENT: [*kept, ours]}
     after = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -44,7 +44,7 @@ def _groups(document: dict[str, Any], path: Path) -> list[Any]:
     return groups
 
 
-def _is_ours(hook: Any) -> bool:
+def _is_own_hook(hook: Any) -> bool:
     return isinstance(hook, dict) and _SCRIPT.name in str(hook.get("command", ""))
 
 
@@ -55,13 +55,13 @@ def _hooks(group: Any) -> list[Any]:
 
 def _commands(groups: list[Any]) -> list[str]:
     """The commands of ours that stand there, by whichever Python."""
-    return [str(hook["command"]) for group in groups for hook in _hooks(group) if _is_ours(hook)]
+    return [str(hook["command"]) for group in groups for hook in _hooks(group) if _is_own_hook(hook)]
 
 
-def _without_ours(group: Any) -> Any:
+def _without_own_hooks(group: Any) -> Any:
     """A group of hooks without ours; None where nothing is left of it."""
     hooks = _hooks(group)
-    if not any(_is_ours(hook) for hook in hooks):
+    if not any(_is_own_hook(hook) for hook in hooks):
         return group
-    left = [hook for hook in hooks if not _is_ours(hook)]
+    left = [hook for hook in hooks if not _is_own_hook(hook)]
     return {**group, "hooks": left} if left else None

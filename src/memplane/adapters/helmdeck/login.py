@@ -6,13 +6,13 @@ import hmac
 from starlette.responses import Response
 
 from memplane.adapters.helmdeck.wire import BadBody, LoggedIn, Login, read_body, seconds
-from memplane.auth.claims import Claims
+from memplane.auth.claims import TokenClaims
 from memplane.auth.identity import Identity
 from memplane.auth.principal import Authenticator
 from memplane.clock import to_datetime
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
-from memplane.server.endpoint import Call
+from memplane.server.endpoint import HttpCall
 from memplane.server.errors import HttpError
 from memplane.server.responses import json_response
 
@@ -31,7 +31,7 @@ class LogIn:
         self._name = settings.admin_name
         self._password = settings.admin_password
 
-    def __call__(self, call: Call) -> Response:
+    def __call__(self, call: HttpCall) -> Response:
         if self._open:
             raise HttpError(
                 503, "auth_disabled", "no credential is asked for here; there is nothing to log in to"
@@ -50,7 +50,7 @@ class LogIn:
             raise HttpError(401, "invalid_credentials", "wrong username or password")
         try:
             token, until = self._identity.mint_token(
-                Claims(sub=self._name, client="ui", scopes=["admin"]), ttl_s=TOKEN_SECONDS
+                TokenClaims(sub=self._name, client="ui", scopes=["admin"]), ttl_s=TOKEN_SECONDS
             )
         except SettingsInvalid as exc:
             raise HttpError(503, "login_disabled", "no secret to sign tokens with; see `jwt_secret`") from exc

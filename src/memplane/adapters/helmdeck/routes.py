@@ -41,7 +41,7 @@ from memplane.auth.principal import Authenticator, Principal, Right
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import StorageError
-from memplane.server.endpoint import Adapter, AsgiRoute, Call, Endpoint, Query
+from memplane.server.endpoint import Adapter, AsgiRoute, Endpoint, HttpCall, Query
 from memplane.server.errors import HttpError, http_error
 from memplane.server.responses import json_response
 
@@ -259,7 +259,7 @@ class HelmdeckAdapter:
         self,
         path: str,
         summary: str,
-        handle: Callable[[Call], Response],
+        handle: Callable[[HttpCall], Response],
         answer: Any,
         query: tuple[Query, ...] = (_CALLER,),
         *,
@@ -310,19 +310,19 @@ class HelmdeckAdapter:
 
     # ── what they do ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def _store(self, call: Call) -> Response:
+    def _store(self, call: HttpCall) -> Response:
         return _answer(self._caller(call).store(call.body))
 
-    def _forget(self, call: Call) -> Response:
+    def _forget(self, call: HttpCall) -> Response:
         return _answer(self._caller(call).forget(call.body or ForgetArguments()))
 
-    def _defaults(self, call: Call) -> Response:
+    def _defaults(self, call: HttpCall) -> Response:
         return _answer(self._arguments(call).defaults())
 
-    def _callers(self, call: Call) -> Response:
+    def _callers(self, call: HttpCall) -> Response:
         return _answer(self._caller(call).callers())
 
-    def _facts(self, call: Call) -> Response:
+    def _facts(self, call: HttpCall) -> Response:
         query = call.query
         return _answer(
             self._arguments(call).facts(
@@ -330,26 +330,26 @@ class HelmdeckAdapter:
             )
         )
 
-    def _fact(self, call: Call) -> Response:
+    def _fact(self, call: HttpCall) -> Response:
         return _answer(self._arguments(call).fact(call.path_params["key"]))
 
-    def _history(self, call: Call) -> Response:
+    def _history(self, call: HttpCall) -> Response:
         return _answer(self._arguments(call).history(call.path_params["key"]))
 
-    def _run_named(self, call: Call) -> Response:
+    def _run_named(self, call: HttpCall) -> Response:
         return self._run(call.path_params["pack"], call)
 
-    def _run(self, name: str, call: Call) -> Response:
+    def _run(self, name: str, call: HttpCall) -> Response:
         pack = pack_named(name)
         if pack is None:
             raise HttpError(404, "not_found", f"unknown pack: {name}")
         given = _read_input(call.raw)
         return _answer(run_pack(pack, self._caller(call), given))
 
-    def _caller(self, call: Call) -> CallerFacts:
+    def _caller(self, call: HttpCall) -> CallerFacts:
         return CallerFacts(self._plane, call.principal)
 
-    def _arguments(self, call: Call) -> CallerFacts:
+    def _arguments(self, call: HttpCall) -> CallerFacts:
         return CallerFacts(self._plane, call.principal, asked=call.query["caller"])
 
 
@@ -389,7 +389,7 @@ def _refuse_store(error: Exception) -> HttpError | None:
     return failed and HttpError(failed.status, "invalid_input", f"store: {failed.message}")
 
 
-def _bridge_version(_call: Call) -> Response:
+def _bridge_version(_call: HttpCall) -> Response:
     return _answer(
         BridgeVersion(platform_version=f"v{version('memplane')}", min_recommended=_MIN_RECOMMENDED)
     )

@@ -10,7 +10,7 @@ import msgspec
 from memplane.errors import InvalidRequest
 from memplane.ledger.gojson import mend_surrogates
 from memplane.memory.runs import CommonFinding, PlanGroup, RecentRun
-from memplane.storage.memories import Category
+from memplane.storage.memories import FactCategory
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -164,7 +164,7 @@ class MyDefaults(msgspec.Struct, kw_only=True, omit_defaults=True):
 class MyMemory(msgspec.Struct, kw_only=True, omit_defaults=True):
     scope: str
     fetched_at: str
-    categories: list[Category]
+    categories: list[FactCategory]
     note: str = ""
 
 

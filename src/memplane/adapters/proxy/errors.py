@@ -55,7 +55,7 @@ class AnthropicError(msgspec.Struct):
     request_id: str
 
 
-def speaks_anthropic(path: str, headers: Mapping[str, str]) -> bool:
+def is_anthropic(path: str, headers: Mapping[str, str]) -> bool:
     """By the path, or by the header that Anthropic's clients always send. OpenAI's threads have messages too."""
     return "/v1/messages/" in f"{path}/" or "anthropic-version" in headers
 
@@ -63,7 +63,7 @@ def speaks_anthropic(path: str, headers: Mapping[str, str]) -> bool:
 def _render(error: HttpError, context: ErrorContext) -> Response:
     status = without_422(error.status)
     body: AnthropicError | OpenAIError
-    if speaks_anthropic(context.path, context.headers):
+    if is_anthropic(context.path, context.headers):
         anthropic = AnthropicDetail(_type_of(status, _ANTHROPIC_TYPES), error.message)
         body = AnthropicError("error", anthropic, context.request_id)
     else:

@@ -8,7 +8,7 @@ from starlette.types import Scope
 
 from memplane.adapters.proxy.apis import api_of
 from memplane.adapters.proxy.credentials import is_credential_header
-from memplane.adapters.proxy.errors import speaks_anthropic
+from memplane.adapters.proxy.errors import is_anthropic
 from memplane.adapters.proxy.headers import RECALL_HEADER, SHOW
 from memplane.auth.principal import Principal
 from memplane.server.errors import HttpError
@@ -74,7 +74,7 @@ class ProxyRequest:
 
     @property
     def is_anthropic(self) -> bool:
-        return speaks_anthropic(self.path, self.headers)
+        return is_anthropic(self.path, self.headers)
 
     @property
     def operation(self) -> str | None:

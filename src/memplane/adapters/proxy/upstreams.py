@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from memplane.adapters.proxy.apis import ChatRequest
-from memplane.adapters.proxy.errors import speaks_anthropic
+from memplane.adapters.proxy.errors import is_anthropic
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
 from memplane.server.errors import HttpError
@@ -84,7 +84,7 @@ class Upstreams:
         prefix, slash, model = ("" if asked is None else asked.model).partition("/")
         if slash and model and prefix in self._named:
             return self._named[prefix], model
-        return self._named[ANTHROPIC if speaks_anthropic(path, headers) else OPENAI], None
+        return self._named[ANTHROPIC if is_anthropic(path, headers) else OPENAI], None
 
 
 def _upstream(name: str, url: str, key: str | None) -> Upstream:

@@ -90,7 +90,7 @@ _LENGTH = {
 }
 
 
-def shift(moment: datetime, unit: str, count: float) -> datetime:
+def add_units(moment: datetime, unit: str, count: float) -> datetime:
     """`count` units later; halves of months and years are rounded to whole months."""
     if unit in _MONTH_COUNT:
         return add_months(moment, round(_MONTH_COUNT[unit] * count))
@@ -150,7 +150,7 @@ def period(moment: datetime, unit: str, offset: int = 0, count: int = 1) -> Loca
 def _start(moment: datetime, unit: str, offset: int) -> datetime:
     if unit == "season":
         return _floor_season(add_months(floor(moment, unit), 3 * offset) + timedelta(days=7))
-    return shift(floor(moment, unit), unit, offset)
+    return add_units(floor(moment, unit), unit, offset)
 
 
 def day_span(year: int, month: int, day: int) -> LocalSpan:

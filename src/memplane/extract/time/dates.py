@@ -1,7 +1,7 @@
 """Dates in words: 15th of March, March 15 2024, Mar '24, the 5th, Q3, week 36, the 1990s, two thousand ten."""
 
 from memplane.extract.time.calendar import YEARS_OF_DECADE
-from memplane.extract.time.frame import Context, Frame
+from memplane.extract.time.frame import Frame, TimeContext
 from memplane.extract.time.numeric import CENTURY, DAYS_MAX, YEAR_DIGITS, YEAR_MAX, YEAR_MIN, free, full_year
 from memplane.extract.time.tokens import TokenLine, cardinal, ordinal
 from memplane.extract.time.words import AMBIGUOUS, MODIFIER, MONTH, WEEKDAY, listed
@@ -59,7 +59,7 @@ def _days(line: TokenLine, at: int) -> tuple[int, tuple[int, int], bool] | None:
     return end, (day, day), named
 
 
-def day_month(line: TokenLine, at: int, context: Context) -> Rule | None:
+def day_month(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`15 March`, `15th of March`, `13 to 15 July 2024`, `14april`, `31-Oct-74`."""
     start = at + 1 if line.word(at) == "the" else at
     found = _days(line, start)
@@ -79,7 +79,7 @@ def day_month(line: TokenLine, at: int, context: Context) -> Rule | None:
     return end, Frame(year=year, month=month[1], days=days)
 
 
-def month_day(line: TokenLine, at: int, context: Context) -> Rule | None:
+def month_day(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`March 15`, `March the 15th, 2024`, `July 13-15`, `Feb13`."""
     month = month_name(line, at)
     if month is None:
@@ -107,7 +107,7 @@ def _is_clock(line: TokenLine, start: int, end: int) -> bool:
     )
 
 
-def year_after(line: TokenLine, at: int, context: Context, *, short: bool) -> tuple[int, int | None]:
+def year_after(line: TokenLine, at: int, context: TimeContext, *, short: bool) -> tuple[int, int | None]:
     """The year that follows a month or a day, if one does: `2024`, `, 2024`, `'24`, or `-24` after `31-Oct`."""
     start = at
     if line.word(at) in {",", "of", "in", "'", "-", "/"}:
@@ -131,7 +131,7 @@ def _hours(line: TokenLine, at: int) -> bool:
     return four and all(number is not None and number % CENTURY < _MINUTES for number in pair)
 
 
-def month_alone(line: TokenLine, at: int, context: Context) -> Rule | None:
+def month_alone(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`March`, `March 2024`, `Mar '24`; `may` and `march` alone prove nothing."""
     month = month_name(line, at)
     if month is None:
@@ -230,7 +230,7 @@ _DECADES = {
 }
 
 
-def decade(line: TokenLine, at: int, context: Context) -> Rule | None:
+def decade(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`the 1990s`, `the 90s`, `the nineties`."""
     word, number = line.word(at), line.number(at)
     end, tens = at + 1, _DECADES.get(word)
@@ -249,7 +249,7 @@ def decade(line: TokenLine, at: int, context: Context) -> Rule | None:
     return end, Frame(decade=tens)
 
 
-def quarter(line: TokenLine, at: int, context: Context) -> Rule | None:
+def quarter(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`Q3`, `Q3 2024`, `2024Q3`, `18q4`, `third quarter of 2024`."""
     if line.word(at) == "q" and line.glued(at + 1) and _in_year(line, at + 1):
         end, year = year_after(line, at + 2, context, short=True)
@@ -274,7 +274,7 @@ def _in_year(line: TokenLine, at: int) -> bool:
     return 1 <= (line.number(at) or 0) <= _QUARTERS
 
 
-def week_number(line: TokenLine, at: int, context: Context) -> Rule | None:
+def week_number(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`week 36`, `week 36 of 2017`."""
     if (
         line.word(at) != "week"

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from memplane.extract.time.calendar import SATURDAY, Kind, LocalSpan, floor, nth_weekday, period, shift
+from memplane.extract.time.calendar import SATURDAY, Kind, LocalSpan, add_units, floor, nth_weekday, period
 from memplane.extract.time.clocks import counts_noun
-from memplane.extract.time.frame import Context, Frame
+from memplane.extract.time.frame import Frame, TimeContext
 from memplane.extract.time.grammar import ParsedFrame, extend, parse_frame
 from memplane.extract.time.relative import FINER, plural, unit_at, weekday_span
 from memplane.extract.time.resolve import resolve
@@ -33,7 +33,7 @@ class Expression(NamedTuple):
     frame: Frame = Frame()
 
 
-def expression(line: TokenLine, at: int, context: Context) -> Expression | None:
+def expression(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """The expression that starts at this token, the most specific reading first."""
     for rule in (
         _recurring,
@@ -62,7 +62,7 @@ def _kind(frame: Frame) -> Kind:
     return "relative" if frame.relative() or not frame.dated() else "absolute"
 
 
-def _plain(line: TokenLine, at: int, context: Context) -> Expression | None:
+def _plain(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """A frame, or two of them with a dash or `to` between, or one and how long it lasted."""
     parsed = parse_frame(line, at, context)
     if parsed is None:
@@ -70,7 +70,7 @@ def _plain(line: TokenLine, at: int, context: Context) -> Expression | None:
     return _range(line, parsed, context, _TO) or _one(line, parsed, context)
 
 
-def _one(line: TokenLine, parsed: ParsedFrame, context: Context) -> Expression | None:
+def _one(line: TokenLine, parsed: ParsedFrame, context: TimeContext) -> Expression | None:
     span = resolve(parsed.frame, context)
     if span is None:
         return None
@@ -78,12 +78,14 @@ def _one(line: TokenLine, parsed: ParsedFrame, context: Context) -> Expression |
     length = _length(line, parsed.end + 1) if line.word(parsed.end) == "for" else None
     if length is not None:
         end, unit, count = length
-        lasting = LocalSpan(span.begin, shift(span.begin, unit, count), span.grain)
+        lasting = LocalSpan(span.begin, add_units(span.begin, unit, count), span.grain)
         return Expression(parsed.start, end, lasting, "range", strong=True)
     return Expression(parsed.start, parsed.end, span, _kind(frame), frame.strong, frame)
 
 
-def _range(line: TokenLine, first: ParsedFrame, context: Context, signs: frozenset[str]) -> Expression | None:
+def _range(
+    line: TokenLine, first: ParsedFrame, context: TimeContext, signs: frozenset[str]
+) -> Expression | None:
     if line.word(first.end) not in signs:
         return None
     start = first.end + 1
@@ -144,7 +146,7 @@ def _share(one: Frame, two: Frame) -> tuple[Frame, Frame]:
     return one, two
 
 
-def _bounded(line: TokenLine, at: int, context: Context) -> Expression | None:
+def _bounded(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`between X and Y`, `from X to Y`, `since X`, `until X`, `by X`."""
     word = line.word(at)
     if word != "between" and word not in _LATER and word not in _EARLIER:
@@ -171,7 +173,9 @@ def _several(frame: Frame) -> bool:
     return frame.clock_until is not None or (frame.days is not None and frame.days[0] != frame.days[1])
 
 
-def _bound(line: TokenLine, at: int, word: str, first: ParsedFrame, context: Context) -> Expression | None:
+def _bound(
+    line: TokenLine, at: int, word: str, first: ParsedFrame, context: TimeContext
+) -> Expression | None:
     found = _one(line, first, context)
     if found is None or (found.kind == "range" and found.frame == Frame()):
         return found
@@ -189,7 +193,7 @@ def _bound(line: TokenLine, at: int, word: str, first: ParsedFrame, context: Con
     return Expression(at, found.end, LocalSpan(*ends, span.grain), "range", strong, found.frame)
 
 
-def _within(line: TokenLine, at: int, context: Context) -> Expression | None:
+def _within(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`within two weeks`: from now on, for so long."""
     if line.word(at) != "within" or (
         line.word(at + 1) in {"the", "a"} and line.word(at + 2) in {"last", "past"}
@@ -199,7 +203,7 @@ def _within(line: TokenLine, at: int, context: Context) -> Expression | None:
     if found is None or line.word(found[0]) == "of":
         return None
     end, unit, count = found
-    until = floor(shift(context.now, unit, count), FINER[unit])
+    until = floor(add_units(context.now, unit, count), FINER[unit])
     if until <= context.now:
         return None
     return Expression(
@@ -215,7 +219,7 @@ def _length(line: TokenLine, at: int) -> tuple[int, str, float] | None:
     return unit[0], unit[1], found[1]
 
 
-def _lasting(line: TokenLine, at: int, context: Context) -> Expression | None:
+def _lasting(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`for three weeks`; with `from 18 December` behind it, a range; without, a duration that only shows its length."""
     found = _length(line, at + 1) if line.word(at) == "for" else None
     if found is None or _offset(line, at + 1, context) is not None:
@@ -226,25 +230,25 @@ def _lasting(line: TokenLine, at: int, context: Context) -> Expression | None:
         first = parse_frame(line, start, context)
         span = first and resolve(first.frame, context)
         if first and span:
-            lasting = LocalSpan(span.begin, shift(span.begin, unit, count), span.grain)
+            lasting = LocalSpan(span.begin, add_units(span.begin, unit, count), span.grain)
             return Expression(at, first.end, lasting, "range", strong=True)
     return _duration(line, at, found, context, strong=True)
 
 
-def _length_alone(line: TokenLine, at: int, context: Context) -> Expression | None:
+def _length_alone(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`two nights`, which counts only where nothing else is said."""
     found = _length(line, at)
     return found and _duration(line, at, found, context, strong=False)
 
 
 def _duration(
-    line: TokenLine, at: int, found: tuple[int, str, float], context: Context, *, strong: bool
+    line: TokenLine, at: int, found: tuple[int, str, float], context: TimeContext, *, strong: bool
 ) -> Expression | None:
     end, unit, count = found
     if line.word(end) in _NOT_AFTER_LENGTH or (unit == "second" and line.word(end - 2) in {"a", "the"}):
         return None
     sign = 1 if context.prefer == "future" else -1
-    ends = sorted((context.now, shift(context.now, unit, sign * count)))
+    ends = sorted((context.now, add_units(context.now, unit, sign * count)))
     return Expression(
         at, end, LocalSpan(ends[0], ends[1], period(context.now, unit).grain), "duration", strong
     )
@@ -255,7 +259,7 @@ _NOT_AFTER_LENGTH = frozenset(
 )
 
 
-def _offset(line: TokenLine, at: int, context: Context) -> Expression | None:
+def _offset(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`the Friday before 15 July`, `three days after Easter`, `the weekend before last Christmas`."""
     start = at + (line.word(at) == "the")
     head = _head(line, start)
@@ -310,7 +314,7 @@ def _beside(base: LocalSpan, what: str, count: int, *, named: bool) -> LocalSpan
     if named and what in {"day", "night"}:
         return period(base.begin if count < 0 else base.until - timedelta(days=1), "day", count)
     finest = what in {"hour", "minute", "second"} or base.grain != "day"
-    return period(shift(base.begin, what, count), FINER[what] if finest else "day")
+    return period(add_units(base.begin, what, count), FINER[what] if finest else "day")
 
 
 def _weekend(base: LocalSpan, count: int) -> LocalSpan:
@@ -321,7 +325,7 @@ def _weekend(base: LocalSpan, count: int) -> LocalSpan:
     return period(saturday.begin, "weekend")
 
 
-def _week_of(line: TokenLine, at: int, context: Context) -> Expression | None:
+def _week_of(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`the week of 3 May`, `the weekend of the 7th`."""
     start = at + (line.word(at) == "the")
     unit = unit_at(line, start)
@@ -334,7 +338,7 @@ def _week_of(line: TokenLine, at: int, context: Context) -> Expression | None:
     return Expression(at, target.end, period(base.begin, unit[1]), "absolute", strong=True)
 
 
-def _over_weekend(line: TokenLine, at: int, context: Context) -> Expression | None:
+def _over_weekend(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`over the weekend`, `at the weekend`: the nearest one on the preferred side."""
     if line.word(at) not in {"over", "at", "on"} or line.word(at + 1) != "the":
         return None
@@ -346,7 +350,7 @@ def _over_weekend(line: TokenLine, at: int, context: Context) -> Expression | No
     return Expression(at + 1, unit[0], _nearest_weekend(context), "relative", strong=True)
 
 
-def _recurring(line: TokenLine, at: int, context: Context) -> Expression | None:
+def _recurring(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`every Monday at 9`, `each morning`, `on weekends`, `Tuesdays`."""
     word = line.word(at)
     if word in {"every", "each"}:
@@ -364,7 +368,7 @@ def _recurring(line: TokenLine, at: int, context: Context) -> Expression | None:
     return span and Expression(at, end, span, "recurring", strong=True)
 
 
-def _repeated(line: TokenLine, at: int, context: Context) -> Frame | None:
+def _repeated(line: TokenLine, at: int, context: TimeContext) -> Frame | None:
     word = line.word(at)
     if word in WEEKDAY:
         return Frame(weekday=WEEKDAY[word])
@@ -380,7 +384,7 @@ def _repeated(line: TokenLine, at: int, context: Context) -> Frame | None:
     return Frame(anchor=period(context.now, unit)) if unit and unit != "second" else None
 
 
-def _plural(line: TokenLine, at: int, context: Context, *, lead: bool) -> Frame | None:
+def _plural(line: TokenLine, at: int, context: TimeContext, *, lead: bool) -> Frame | None:
     word = line.word(at)
     if (
         word in WEEKDAYS_PLURAL
@@ -399,7 +403,7 @@ def _counted(line: TokenLine, at: int) -> bool:
     return amount(line, at - 1) is not None
 
 
-def _nearest_weekend(context: Context) -> LocalSpan:
+def _nearest_weekend(context: TimeContext) -> LocalSpan:
     here = period(context.now, "weekend")
     if context.prefer == "future" or here.begin <= context.now:
         return here

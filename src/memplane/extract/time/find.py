@@ -5,7 +5,7 @@ from datetime import UTC, tzinfo
 from memplane.clock import Instant, to_datetime, to_instant
 from memplane.extract.time.calendar import Prefer, TimeMention
 from memplane.extract.time.expressions import Expression, expression
-from memplane.extract.time.frame import Context
+from memplane.extract.time.frame import TimeContext
 from memplane.extract.time.holidays import named
 from memplane.extract.time.numeric import DAYS_MAX, free
 from memplane.extract.time.tokens import TokenLine
@@ -103,7 +103,7 @@ def find_times(
         now = to_datetime(reference).astimezone(zone).replace(tzinfo=None)
     except (OverflowError, ValueError):
         return []
-    context = Context(now, prefer, zone, day_first)
+    context = TimeContext(now, prefer, zone, day_first)
     line = TokenLine(text)
     mentions: list[TimeMention] = []
     warm = warmth(line)
@@ -118,7 +118,7 @@ def find_times(
     return mentions
 
 
-def _at(line: TokenLine, at: int, context: Context) -> tuple[int, TimeMention] | None:
+def _at(line: TokenLine, at: int, context: TimeContext) -> tuple[int, TimeMention] | None:
     if line.number(at) is not None and not free(line, at):
         return None
     try:

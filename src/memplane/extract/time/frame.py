@@ -10,7 +10,7 @@ from memplane.extract.time.calendar import LocalSpan, Prefer
 from memplane.extract.time.words import DayPart
 
 
-class Context(NamedTuple):
+class TimeContext(NamedTuple):
     """What a frame is resolved against: the local reference time and what to do with what is left open."""
 
     now: datetime

@@ -18,7 +18,7 @@ from memplane.extract.time.dates import (
     year_after,
     year_alone,
 )
-from memplane.extract.time.frame import Context, Frame, merge
+from memplane.extract.time.frame import Frame, TimeContext, merge
 from memplane.extract.time.holidays import holiday, named
 from memplane.extract.time.numeric import free, numeric
 from memplane.extract.time.relative import (
@@ -53,7 +53,7 @@ class ParsedFrame(NamedTuple):
     frame: Frame
 
 
-def parse_frame(line: TokenLine, at: int, context: Context) -> ParsedFrame | None:
+def parse_frame(line: TokenLine, at: int, context: TimeContext) -> ParsedFrame | None:
     """As many parts as belong together from here on, in any order."""
     first = _component(line, at, Frame(), context, line.word(at - 1))
     if first is None:
@@ -64,7 +64,7 @@ def parse_frame(line: TokenLine, at: int, context: Context) -> ParsedFrame | Non
     return ParsedFrame(at, end, frame)
 
 
-def extend(line: TokenLine, end: int, frame: Frame, context: Context) -> Rule:
+def extend(line: TokenLine, end: int, frame: Frame, context: TimeContext) -> Rule:
     """Take in what follows as long as it adds to the same expression."""
     for _ in range(_PARTS_MAX):
         found = _next(line, end, frame, context)
@@ -74,7 +74,7 @@ def extend(line: TokenLine, end: int, frame: Frame, context: Context) -> Rule:
     return end, frame
 
 
-def _next(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
+def _next(line: TokenLine, at: int, frame: Frame, context: TimeContext) -> Rule | None:
     """The part that follows, behind at most a few words that may stand between."""
     start = at
     unfinished = not frame.dated() and frame.part is None and frame.clock is None
@@ -119,7 +119,7 @@ def _opening(line: TokenLine, at: int, frame: Frame) -> int:
     return _OPEN.get(line.word(at), 0) if frame.daily() and line.word(at) != "from" else 0
 
 
-def _component(line: TokenLine, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
+def _component(line: TokenLine, at: int, frame: Frame, context: TimeContext, lead: str) -> Rule | None:
     """One part, by what its first token is."""
     if at >= len(line):
         return None
@@ -128,7 +128,7 @@ def _component(line: TokenLine, at: int, frame: Frame, context: Context, lead: s
     return _from_word(line, at, frame, context, lead)
 
 
-def _from_number(line: TokenLine, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
+def _from_number(line: TokenLine, at: int, frame: Frame, context: TimeContext, lead: str) -> Rule | None:
     if not free(line, at):
         return None
     hourly = lead in _TIME_LEADS or frame.days is not None or (lead == "from" and frame.daily())
@@ -149,7 +149,7 @@ def _from_number(line: TokenLine, at: int, frame: Frame, context: Context, lead:
     )
 
 
-def _from_word(line: TokenLine, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
+def _from_word(line: TokenLine, at: int, frame: Frame, context: TimeContext, lead: str) -> Rule | None:
     word = line.word(at)
     if word not in HOT and word not in COLD and not named(line, at):
         return None
@@ -177,7 +177,7 @@ def _from_word(line: TokenLine, at: int, frame: Frame, context: Context, lead: s
     )
 
 
-def _from_article(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
+def _from_article(line: TokenLine, at: int, frame: Frame, context: TimeContext) -> Rule | None:
     """After `the`: an ordinal day, or something that may carry an article."""
     if frame.days is None:
         found = day_month(line, at, context) or day_alone(line, at, frame, lead=True)
@@ -206,7 +206,7 @@ def _noon(line: TokenLine, at: int) -> Rule | None:
     return read and (read[0], Frame(clock=read[1]))
 
 
-def _from_count(line: TokenLine, at: int, frame: Frame, context: Context, lead: str) -> Rule | None:
+def _from_count(line: TokenLine, at: int, frame: Frame, context: TimeContext, lead: str) -> Rule | None:
     """What starts with a number in words, or with a word such as `half` or `noon`."""
     return (
         counted(line, at, context)
@@ -229,7 +229,7 @@ def _part(line: TokenLine, at: int, frame: Frame) -> Rule | None:
     return at + 1, Frame(part=PART[word], strong=False)
 
 
-def _season(line: TokenLine, at: int, context: Context) -> Rule | None:
+def _season(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     season = SEASON.get(line.word(at).removesuffix("'s"))
     if season is None:
         return None

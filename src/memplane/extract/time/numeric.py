@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from memplane.extract.time.calendar import MONTHS
-from memplane.extract.time.frame import Clock, Context, Frame
+from memplane.extract.time.frame import Clock, Frame, TimeContext
 from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import EDGE, MONTH, WEEKDAY
 
@@ -66,7 +66,7 @@ def full_year(text: str, now_year: int) -> int:
     return year - CENTURY if year > now_year + _SHORT_YEAR_AHEAD else year
 
 
-def _pair(one: int, two: int, context: Context) -> tuple[int, int, bool] | None:
+def _pair(one: int, two: int, context: TimeContext) -> tuple[int, int, bool] | None:
     """Which of two numbers is the day and which the month, and whether that was a guess."""
     day_first, month_first = two <= MONTHS and one <= DAYS_MAX, one <= MONTHS and two <= DAYS_MAX
     if one == 0 or two == 0 or not (day_first or month_first):
@@ -80,7 +80,7 @@ def _valid(day: int, month: int) -> bool:
     return 1 <= month <= MONTHS and 1 <= day <= DAYS_MAX
 
 
-def numeric(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
+def numeric(line: TokenLine, at: int, frame: Frame, context: TimeContext) -> Rule | None:
     """Any date in digits alone that starts here."""
     if not free(line, at):
         return None
@@ -91,7 +91,7 @@ def numeric(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | 
     return None
 
 
-def _ymd(line: TokenLine, position: int, _frame: Frame, _context: Context) -> Rule | None:
+def _ymd(line: TokenLine, position: int, _frame: Frame, _context: TimeContext) -> Rule | None:
     match = _YMD.match(line.text, position)
     if match is None or not _valid(int(match["d"]), int(match["m"])):
         return None
@@ -112,14 +112,14 @@ def _iso_time(match: re.Match[str]) -> dict[str, Any]:
     return {"clock": clock, "zone": timezone(offset)}
 
 
-def _ym(line: TokenLine, position: int, _frame: Frame, _context: Context) -> Rule | None:
+def _ym(line: TokenLine, position: int, _frame: Frame, _context: TimeContext) -> Rule | None:
     match = _YM.match(line.text, position)
     if match is None or not _valid(1, int(match["m"])) or not YEAR_MIN <= int(match["y"]) <= YEAR_MAX:
         return None
     return match.end(), Frame(year=int(match["y"]), month=int(match["m"]), strong=int(match["m"]) > 0)
 
 
-def _dmy(line: TokenLine, position: int, _frame: Frame, context: Context) -> Rule | None:
+def _dmy(line: TokenLine, position: int, _frame: Frame, context: TimeContext) -> Rule | None:
     match = _DMY.match(line.text, position) or _SPACED.match(line.text, position)
     if match is None:
         return None
@@ -143,14 +143,14 @@ def _dmy(line: TokenLine, position: int, _frame: Frame, context: Context) -> Rul
     return match.end(), Frame(year=year, month=month, days=(day, day), swap=swap, strong=not dashed)
 
 
-def _my(line: TokenLine, position: int, _frame: Frame, _context: Context) -> Rule | None:
+def _my(line: TokenLine, position: int, _frame: Frame, _context: TimeContext) -> Rule | None:
     match = _MY.match(line.text, position)
     if match is None or not _valid(1, int(match["m"])) or not YEAR_MIN <= int(match["y"]) <= YEAR_MAX:
         return None
     return match.end(), Frame(year=int(match["y"]), month=int(match["m"]))
 
 
-def _slash(line: TokenLine, position: int, frame: Frame, context: Context) -> Rule | None:
+def _slash(line: TokenLine, position: int, frame: Frame, context: TimeContext) -> Rule | None:
     """`4/25`; a fraction or `24/7` is not one, and `1/2` needs company."""
     match = _SLASH.match(line.text, position)
     pair = match and _pair(int(match["a"]), int(match["b"]), context)
@@ -166,7 +166,7 @@ def _slash(line: TokenLine, position: int, frame: Frame, context: Context) -> Ru
 _WEEK_DAYS = 7
 
 
-def _span_dot(line: TokenLine, position: int, _frame: Frame, context: Context) -> Rule | None:
+def _span_dot(line: TokenLine, position: int, _frame: Frame, context: TimeContext) -> Rule | None:
     """`14-15.11.2017`, `from 3. to 5.10.2017`."""
     match = _SPAN_DOT.match(line.text, position)
     if match is None:
@@ -178,7 +178,7 @@ def _span_dot(line: TokenLine, position: int, _frame: Frame, context: Context) -
     return match.end(), Frame(year=year, month=month, days=(first, last), strong=year is not None)
 
 
-def _dot(line: TokenLine, position: int, frame: Frame, context: Context) -> Rule | None:
+def _dot(line: TokenLine, position: int, frame: Frame, context: TimeContext) -> Rule | None:
     """`23.11` is a version or a price just as often: it counts beside a weekday, a time, `on`, or another like it."""
     match = _DOT.match(line.text, position)
     pair = match and _pair(int(match["a"]), int(match["b"]), context._replace(day_first=True))
@@ -198,5 +198,5 @@ def _dot(line: TokenLine, position: int, frame: Frame, context: Context) -> Rule
     return match.end(), Frame(month=month, days=(day, day), strong=False)
 
 
-_Numeric = Callable[[TokenLine, int, Frame, Context], Rule | None]
+_Numeric = Callable[[TokenLine, int, Frame, TimeContext], Rule | None]
 _NUMERIC: tuple[_Numeric, ...] = (_ymd, _ym, _dmy, _my, _span_dot, _slash, _dot)

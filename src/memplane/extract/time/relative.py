@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from memplane.extract.time.calendar import GRAIN, WEEKDAYS, LocalSpan, floor, period, shift
-from memplane.extract.time.frame import Context, Frame
+from memplane.extract.time.calendar import GRAIN, WEEKDAYS, LocalSpan, add_units, floor, period
+from memplane.extract.time.frame import Frame, TimeContext
 from memplane.extract.time.tokens import TokenLine, amount, cardinal, ordinal
 from memplane.extract.time.words import (
     AMBIGUOUS,
@@ -74,11 +74,11 @@ def plural(line: TokenLine, at: int) -> bool:
     return line.word(at).endswith("s") and not line.word(at).endswith("'s")
 
 
-def today(context: Context, offset: int = 0) -> LocalSpan:
+def today(context: TimeContext, offset: int = 0) -> LocalSpan:
     return period(context.now, "day", offset)
 
 
-def day_word(line: TokenLine, at: int, context: Context) -> Rule | None:
+def day_word(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`today`, `tonight`, `the day before yesterday`, `this morning`, `last night`, `right now`."""
     word = line.word(at)
     if word in _DAY_WORDS:
@@ -96,7 +96,7 @@ def day_word(line: TokenLine, at: int, context: Context) -> Rule | None:
     return (at + 1, Frame(anchor=period(context.now, "second"), strong=False)) if word == "now" else None
 
 
-def _this_part(line: TokenLine, at: int, context: Context) -> Rule | None:
+def _this_part(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     name = line.word(at + 1)
     if line.word(at) == "this" and name in PART_ALONE:
         return at + 2, Frame(anchor=today(context), part=PART[name])
@@ -108,7 +108,7 @@ def _this_part(line: TokenLine, at: int, context: Context) -> Rule | None:
     return None
 
 
-def counted(line: TokenLine, at: int, context: Context) -> Rule | None:
+def counted(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`three weeks ago`, `an hour and a half from now`, `2 Thursdays back`, `in two months`."""
     ahead = line.word(at) == "in"
     start = at + 1 if ahead else at
@@ -121,7 +121,7 @@ def counted(line: TokenLine, at: int, context: Context) -> Rule | None:
     sign, end = (1, end) if ahead else _direction(line, end)
     end += sign < 0 and line.word(end) == "today"
     if sign and line.word(end - 1) == "today":
-        return end, Frame(anchor=period(shift(context.now, unit, sign * count), "day"))
+        return end, Frame(anchor=period(add_units(context.now, unit, sign * count), "day"))
     if not sign or count > _AMOUNT_MAX or (ahead and _denied(line, at)):
         return None
     return end, period_away(context.now, unit, sign * count)
@@ -171,13 +171,13 @@ def period_away(now: datetime, unit: str, count: float) -> Frame:
     """The period a count of units away: a weekend for weekends, the day for weeks, the month for years."""
     if unit in {"weekend", "season"}:
         return Frame(anchor=period(now, unit, round(count)))
-    moment = shift(now, unit, count)
+    moment = add_units(now, unit, count)
     if unit == "night":
         return Frame(anchor=period(moment, "day"), part=EVENING)
     return Frame(anchor=period(moment, FINER[unit]))
 
 
-def _counted_days(line: TokenLine, at: int, context: Context) -> Rule | None:
+def _counted_days(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`two Thursdays ago`, `3 Fridays from now`."""
     found = cardinal(line, at)
     if found is None or line.word(at) in {"in", "a"}:
@@ -199,7 +199,7 @@ def weekday_span(now: datetime, weekday: int, count: int) -> LocalSpan:
     return period(start - timedelta(days=behind + WEEKDAYS * (-count - 1)), "day")
 
 
-def modified(line: TokenLine, at: int, context: Context) -> Rule | None:
+def modified(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`last week`, `the past three days`, `next few months`, `this past weekend`, `last March`."""
     found = _modifier(line, at)
     if found is None:
@@ -229,7 +229,7 @@ def _modifier(line: TokenLine, at: int) -> tuple[int, int] | None:
     return at + 1, MODIFIER[word]
 
 
-def _several(line: TokenLine, at: int, offset: int, context: Context) -> Rule | None:
+def _several(line: TokenLine, at: int, offset: int, context: TimeContext) -> Rule | None:
     found = amount(line, at) if line.word(at) not in {"a", "an", "the"} else None
     if found is None or not offset:
         return None
@@ -241,14 +241,14 @@ def _several(line: TokenLine, at: int, offset: int, context: Context) -> Rule | 
     return unit[0], Frame(anchor=span)
 
 
-def _one(_line: TokenLine, unit: tuple[int, str], offset: int, context: Context) -> Rule | None:
+def _one(_line: TokenLine, unit: tuple[int, str], offset: int, context: TimeContext) -> Rule | None:
     end, name = unit
     if name == "second" or (name in {"minute", "night"} and offset < 0):
         return None
     if name == "night":
         return end, Frame(anchor=today(context, offset), part=EVENING)
     if name in {"hour", "minute"} and offset < 0:
-        return end, Frame(anchor=LocalSpan(shift(context.now, name, -1), context.now, GRAIN[name]))
+        return end, Frame(anchor=LocalSpan(add_units(context.now, name, -1), context.now, GRAIN[name]))
     return end, Frame(anchor=period(context.now, name, offset))
 
 
@@ -264,7 +264,7 @@ def _named(line: TokenLine, at: int, offset: int) -> Rule | None:
     return None
 
 
-def before_last(line: TokenLine, at: int, context: Context) -> Rule | None:
+def before_last(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`the weekend before last`, `the summer before last`, `Friday after next`."""
     unit = unit_at(line, at)
     end = unit[0] if unit else at + 1
@@ -279,7 +279,7 @@ def before_last(line: TokenLine, at: int, context: Context) -> Rule | None:
     return found and (end + 2, found[1])
 
 
-def within_period(line: TokenLine, at: int, context: Context) -> Rule | None:
+def within_period(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`earlier this month`, `later today`, `the rest of the week`, `all week`."""
     word = line.word(at)
     if word == "rest" and line.word(at + 1) == "of":
@@ -308,7 +308,7 @@ def within_period(line: TokenLine, at: int, context: Context) -> Rule | None:
     return found[0], Frame(anchor=split)
 
 
-def _period_named(line: TokenLine, at: int, context: Context) -> tuple[int, LocalSpan] | None:
+def _period_named(line: TokenLine, at: int, context: TimeContext) -> tuple[int, LocalSpan] | None:
     if line.word(at) in {"today", "tonight"}:
         return at + 1, today(context)
     at += line.word(at) == "in"
@@ -316,7 +316,7 @@ def _period_named(line: TokenLine, at: int, context: Context) -> tuple[int, Loca
     return (unit[0], period(context.now, unit[1])) if unit else None
 
 
-def edge(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
+def edge(line: TokenLine, at: int, frame: Frame, context: TimeContext) -> Rule | None:
     """`end of`, `early`, `mid-`, `late`, and the shorthand EOM; what they are the edge of comes next."""
     word = line.word(at)
     if word in EDGE_SHORT and line.text[line.tokens[at].start : line.tokens[at].end].isupper():
@@ -335,7 +335,7 @@ def edge(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | Non
     return at + 2, Frame(edge=EDGE[word], strong=False)
 
 
-def bare_period(line: TokenLine, at: int, frame: Frame, context: Context) -> Rule | None:
+def bare_period(line: TokenLine, at: int, frame: Frame, context: TimeContext) -> Rule | None:
     """`the month` after `end of` or `first Monday of`: nowhere else does it point at the present one."""
     if frame.edge is None and frame.nth is None:
         return None

@@ -19,7 +19,7 @@ from memplane.extract.time.calendar import (
     year_span,
     yearly,
 )
-from memplane.extract.time.frame import Clock, Context, Frame, Yearly
+from memplane.extract.time.frame import Clock, Frame, TimeContext, Yearly
 from memplane.extract.time.relative import weekday_span
 from memplane.extract.time.words import EVENING, PART_EARLY, PART_LATE, DayPart
 
@@ -31,7 +31,7 @@ _AFTERNOON_HOURS = 6
 """`at 5` without a.m. or p.m. is the afternoon's more often; from seven on it is the morning's."""
 
 
-def resolve(frame: Frame, context: Context) -> LocalSpan | None:
+def resolve(frame: Frame, context: TimeContext) -> LocalSpan | None:
     """The stretch named, or None where the words do not fit together."""
     span = resolve_date(frame, context)
     if span is None and frame.dated():
@@ -45,7 +45,7 @@ def resolve(frame: Frame, context: Context) -> LocalSpan | None:
     return span
 
 
-def resolve_date(frame: Frame, context: Context) -> LocalSpan | None:  # noqa: PLR0911  one line a slot
+def resolve_date(frame: Frame, context: TimeContext) -> LocalSpan | None:  # noqa: PLR0911  one line a slot
     """The day or longer stretch, before any time of day."""
     if frame.days is not None:
         return _days(frame, frame.days, context)
@@ -69,7 +69,7 @@ def resolve_date(frame: Frame, context: Context) -> LocalSpan | None:  # noqa: P
     return frame.anchor if frame.year is None else year_span(frame.year)
 
 
-def _days(frame: Frame, days: tuple[int, int], context: Context) -> LocalSpan | None:
+def _days(frame: Frame, days: tuple[int, int], context: TimeContext) -> LocalSpan | None:
     first, last = days
     if frame.month is None:
         span = _day_of_month(frame, first, context)
@@ -91,7 +91,7 @@ def _year(frame: Frame) -> int | None:
     return None
 
 
-def _dated(frame: Frame, day: int, month: int, year: int, context: Context) -> LocalSpan | None:
+def _dated(frame: Frame, day: int, month: int, year: int, context: TimeContext) -> LocalSpan | None:
     """A full date; an ambiguous 3/4/2024 gives way to the weekday named, then to the preferred side of now."""
     span = _day_or_none(year, month, day)
     if frame.swap is None:
@@ -115,7 +115,7 @@ def _day_or_none(year: int, month: int, day: int) -> LocalSpan | None:
         return None
 
 
-def _undated(frame: Frame, day: int, month: int, context: Context) -> LocalSpan | None:
+def _undated(frame: Frame, day: int, month: int, context: TimeContext) -> LocalSpan | None:
     """A day and month without a year; a weekday beside it picks the year, or the reading of 3/4."""
     around = yearly(lambda year: day_span(year, month, day), context.now, 5)
     best = choose(around, context.now, context.prefer)
@@ -129,7 +129,7 @@ def _undated(frame: Frame, day: int, month: int, context: Context) -> LocalSpan 
     return choose(near, context.now, "none") or best
 
 
-def _day_of_month(frame: Frame, day: int, context: Context) -> LocalSpan | None:
+def _day_of_month(frame: Frame, day: int, context: TimeContext) -> LocalSpan | None:
     if frame.anchor is not None:
         if frame.anchor.grain not in {"month", "year"}:
             return frame.anchor
@@ -143,7 +143,7 @@ def _day_of_month(frame: Frame, day: int, context: Context) -> LocalSpan | None:
     return choose(spans, context.now, context.prefer)
 
 
-def _nth(frame: Frame, nth: tuple[int, str], context: Context) -> LocalSpan | None:
+def _nth(frame: Frame, nth: tuple[int, str], context: TimeContext) -> LocalSpan | None:
     count, what = nth
     inner = Frame(
         year=frame.year, month=frame.month, anchor=frame.anchor, offset=frame.offset, holiday=frame.holiday
@@ -175,7 +175,9 @@ def _half(within: LocalSpan, *, first: bool) -> LocalSpan:
     return LocalSpan(*ends, "month" if within.grain == "year" else "day")
 
 
-def _once_a_year(frame: Frame, context: Context, around: list[LocalSpan], make: Yearly) -> LocalSpan | None:
+def _once_a_year(
+    frame: Frame, context: TimeContext, around: list[LocalSpan], make: Yearly
+) -> LocalSpan | None:
     """A holiday, month or season: in the year named, by `last` or `next`, or on the preferred side."""
     year = _year(frame)
     if year is not None:
@@ -187,7 +189,7 @@ def _once_a_year(frame: Frame, context: Context, around: list[LocalSpan], make: 
     return _this(around, context)
 
 
-def _this(around: list[LocalSpan], context: Context) -> LocalSpan | None:
+def _this(around: list[LocalSpan], context: TimeContext) -> LocalSpan | None:
     """`this summer`: the one we are in, else that of this year, or the coming one where only the future will do."""
     holding = [span for span in around if span.begin <= context.now < span.until]
     this_year = [span for span in around if span.begin.year == context.now.year]
@@ -197,7 +199,7 @@ def _this(around: list[LocalSpan], context: Context) -> LocalSpan | None:
     return next(iter(holding or this_year), None)
 
 
-def _weekday(frame: Frame, weekday: int, context: Context) -> LocalSpan | None:
+def _weekday(frame: Frame, weekday: int, context: TimeContext) -> LocalSpan | None:
     """A weekday of the week named beside it; `next` is next week's, `last` the latest before today."""
     if frame.anchor is not None:
         loose = frame.anchor.grain in {"week", "weekend"}
@@ -211,28 +213,28 @@ def _weekday(frame: Frame, weekday: int, context: Context) -> LocalSpan | None:
     return weekday_span(context.now, weekday, frame.offset or (1 if context.prefer == "future" else -1))
 
 
-def _month(frame: Frame, month: int, context: Context) -> LocalSpan | None:
+def _month(frame: Frame, month: int, context: TimeContext) -> LocalSpan | None:
     def make(year: int) -> LocalSpan:
         return month_span(year, month)
 
     return _once_a_year(frame, context, yearly(make, context.now), make)
 
 
-def _season(frame: Frame, season: int, context: Context) -> LocalSpan | None:
+def _season(frame: Frame, season: int, context: TimeContext) -> LocalSpan | None:
     def make(year: int) -> LocalSpan:
         return season_span(year, season)
 
     return _once_a_year(frame, context, yearly(make, context.now), make)
 
 
-def _quarter(frame: Frame, quarter: int, context: Context) -> LocalSpan | None:
+def _quarter(frame: Frame, quarter: int, context: TimeContext) -> LocalSpan | None:
     def make(year: int) -> LocalSpan:
         return period(month_span(year, (quarter - 1) * MONTHS_OF_QUARTER + 1).begin, "quarter")
 
     return _once_a_year(frame, context, yearly(make, context.now), make)
 
 
-def _week(frame: Frame, week: int, context: Context) -> LocalSpan | None:
+def _week(frame: Frame, week: int, context: TimeContext) -> LocalSpan | None:
     def make(year: int) -> LocalSpan:
         monday = date.fromisocalendar(year, week, 1)
         return period(datetime(monday.year, monday.month, monday.day), "week")  # noqa: DTZ001  local, as in spans
@@ -286,7 +288,7 @@ def _with_part(frame: Frame, span: LocalSpan, part: DayPart) -> LocalSpan:
     )
 
 
-def _with_clock(frame: Frame, first: Clock, span: LocalSpan | None, context: Context) -> LocalSpan | None:
+def _with_clock(frame: Frame, first: Clock, span: LocalSpan | None, context: TimeContext) -> LocalSpan | None:
     """A time of day on a day; without one, on the reference's day, or tomorrow where only the future will do."""
     if frame.clock_until is not None and first.half is None and not first.padded:
         first = _borrow_half(first, frame.clock_until)
@@ -312,7 +314,7 @@ def _step(grain: Granularity) -> timedelta:
     return {"hour": timedelta(hours=1), "minute": timedelta(minutes=1)}.get(grain, timedelta(seconds=1))
 
 
-def _until(frame: Frame, begin: datetime, grain: Granularity, context: Context) -> LocalSpan | None:
+def _until(frame: Frame, begin: datetime, grain: Granularity, context: TimeContext) -> LocalSpan | None:
     """Where a time of day ends: after its own unit, at the end of its range, or open to the end of its day."""
     if frame.clock_open is not None:
         midnight = floor(begin, "day")
@@ -350,7 +352,7 @@ def _borrow_half(first: Clock, last: Clock) -> Clock:
     return first._replace(half=last.half)
 
 
-def _hour(frame: Frame, written: Clock, context: Context, *, dated: bool) -> int | None:
+def _hour(frame: Frame, written: Clock, context: TimeContext, *, dated: bool) -> int | None:
     """The hour on the 24-hour clock: by a.m. and p.m., by the part of the day, or by what is usual."""
     hour = written.hour
     if hour > _HOURS:
@@ -368,14 +370,14 @@ def _hour(frame: Frame, written: Clock, context: Context, *, dated: bool) -> int
     return hour + _NOON if passed and not dated and context.prefer == "future" else hour
 
 
-def _in_zone(moment: datetime, frame: Frame, context: Context) -> datetime:
+def _in_zone(moment: datetime, frame: Frame, context: TimeContext) -> datetime:
     """From the zone named in the expression to the reference's own."""
     if frame.zone is None:
         return moment
     return moment.replace(tzinfo=frame.zone).astimezone(context.zone).replace(tzinfo=None)
 
 
-def _from_zone(moment: datetime, frame: Frame, context: Context) -> datetime:
+def _from_zone(moment: datetime, frame: Frame, context: TimeContext) -> datetime:
     if frame.zone is None:
         return moment
     return moment.replace(tzinfo=context.zone).astimezone(frame.zone).replace(tzinfo=None)

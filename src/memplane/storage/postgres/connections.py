@@ -139,7 +139,7 @@ class Connections:
                 _commit(connection, reads="READ ONLY" in begin)
         except BaseException as exc:
             if not isinstance(exc, Exception | GeneratorExit):
-                self._begin_anew()
+                self._reset_pool()
             raise
 
     @contextmanager
@@ -227,7 +227,7 @@ class Connections:
                 pool.drain()
         _reset(connection)
 
-    def _begin_anew(self) -> None:
+    def _reset_pool(self) -> None:
         """Replace the pools after an interrupt, which may have come in the middle of their own work."""
         left, self._pools, self._opened = self._pools, self._made(), False
         for pool in left:

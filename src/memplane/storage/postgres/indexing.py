@@ -40,7 +40,7 @@ def index_large_spaces(conninfo: str, *, large: int = LARGE) -> list[tuple[Space
         for (broken,) in connection.execute(_SQL["broken_indexes"]).fetchall():
             connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier(broken)))
         for tenant, space, model in connection.execute(_SQL["idle_indexes"], {"few": large // 4}).fetchall():
-            _take_back(connection, SpaceKey(tenant, space), model)
+            _drop_index(connection, SpaceKey(tenant, space), model)
         done = []
         for tenant, space, model, dimension in connection.execute(
             _SQL["large_spaces"], {"large": large, "dimension": _DIMENSION_MAX}
@@ -70,7 +70,7 @@ def _index(connection: Connection[Any], place: SpaceKey, model: int, dimension: 
     return True
 
 
-def _take_back(connection: Connection[Any], place: SpaceKey, model: int) -> None:
+def _drop_index(connection: Connection[Any], place: SpaceKey, model: int) -> None:
     """Drop the indexes of a space; its note first, so that no search uses an index that is about to be dropped."""
     connection.execute(
         "DELETE FROM meta WHERE tenant = %s AND space = %s AND name = %s", (*place, searched(model))

@@ -98,7 +98,7 @@ class PostgresWork:
                 return
             last = found[0]
 
-    def take_job(self, name: str, period: str, holder: str, *, length: Instant) -> Job:
+    def claim_job(self, name: str, period: str, holder: str, *, length: Instant) -> Job:
         found = self._read("job", name=name, period=period)
         if found == [(True,)]:
             return Job.DONE

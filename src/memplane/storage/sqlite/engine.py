@@ -8,8 +8,8 @@ from weakref import WeakSet
 from memplane.errors import NotFound
 from memplane.storage.sqlite.catalog.database import SqliteCatalog
 from memplane.storage.sqlite.database import SqliteDatabase
-from memplane.storage.sqlite.files import check_file, create_file, probe_folder, rekey_file
-from memplane.storage.sqlite.names import folder_name, label_path, owners_below, space_path, tenants_below
+from memplane.storage.sqlite.files import check_file, create_file, probe_directory, rekey_file
+from memplane.storage.sqlite.names import directory_name, label_path, owners_below, space_path, tenants_below
 from memplane.storage.sqlite.strangers import stranger_in
 
 OPEN_SPACES_MAX = 64
@@ -52,7 +52,7 @@ class SqliteEngine:
         return tenants_below(self._root / "spaces")
 
     def probe(self) -> None:
-        probe_folder(self._root)
+        probe_directory(self._root)
 
     def stranger(self) -> str | None:
         return stranger_in(self._root, CATALOG)
@@ -96,7 +96,7 @@ class SqliteEngine:
             catalog.close()
 
     def _folder(self, tenant: str) -> Path:
-        return self._root / "spaces" / folder_name(tenant)
+        return self._root / "spaces" / directory_name(tenant)
 
     def _path(self, name: _Name) -> Path:
         return space_path(self._folder(name[0]), name[1])

@@ -61,7 +61,7 @@ def check_file(path: Path) -> None:
     _remove(_aside_for_rekey(path))
 
 
-def probe_folder(folder: Path) -> None:
+def probe_directory(folder: Path) -> None:
     """Write a small file and remove it, to raise the error that a write would raise."""
     aside = folder / f".{uuid.uuid4().hex}.probe"
     try:

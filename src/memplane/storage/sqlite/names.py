@@ -33,7 +33,7 @@ def decode_name(encoded: str) -> str:
     return raw.decode("utf-8")
 
 
-def folder_name(tenant: str) -> str:
+def directory_name(tenant: str) -> str:
     encoded = encode_name(tenant, field="tenant")
     if len(encoded) > _NAME_CHARS_MAX:
         raise InvalidRequest(

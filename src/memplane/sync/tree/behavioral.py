@@ -38,7 +38,7 @@ FILE_BYTES_MAX = 1024 * 1024
 """A memory may be longer in a file than `store` takes it; what is longer than this is a document."""
 CALLER = Caller("", "tree")
 
-_OURS = ("id", "entry", "created", "updated", "state", "at_odds")
+_OWN_FIELDS = ("id", "entry", "created", "updated", "state", "at_odds")
 """Members that say where a file stands; changing them changes nothing."""
 _SAID = ("type", "kind", "tags", "conversation", "project")
 _INDEX_MARK = (
@@ -360,7 +360,9 @@ def _matches_version(file: FileContent, version: Version, versions: Versions) ->
 
 def _bare(head: str) -> str:
     """What a head says beyond what a memory has a place for, as it was written."""
-    return with_members(head, dict.fromkeys((*_OURS, *_SAID))).replace("\r\n", "\n").removeprefix("\ufeff")
+    return (
+        with_members(head, dict.fromkeys((*_OWN_FIELDS, *_SAID))).replace("\r\n", "\n").removeprefix("\ufeff")
+    )
 
 
 def _display_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def summary_days(space: Space) -> list[str]:
 
 
 def _has_summary(space: Space, day: str) -> bool:
-    return retention_of(space.settings).keeps_summary_of(day, space.now())
+    return retention_of(space.settings).retains_summary_of(day, space.now())
 
 
 def _daily(space: Space, day: str, *, limit: int | None = None) -> DailySummary | None:

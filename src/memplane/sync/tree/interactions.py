@@ -102,12 +102,12 @@ def interactions_of(entry: Entry) -> Iterator[tuple[Instant, Interaction]]:
         return
     told = decode(entry)
     if isinstance(told, PromotePayload):
-        yield told.at, _line_of(told.sources[0] if told.sources else entry.id, _said_then(told))
+        yield told.at, _line_of(told.sources[0] if told.sources else entry.id, _recorded_then(told))
     elif isinstance(told, TurnPayload) and clean(told.content):
         yield told.at, _line_of(entry.id, told)
 
 
-def _said_then(kept: PromotePayload) -> TurnPayload:
+def _recorded_then(kept: PromotePayload) -> TurnPayload:
     line = kept.line and {**kept.line, "ts": to_datetime(kept.at).isoformat(timespec="microseconds")}
     return TurnPayload(
         role=kept.kind,
@@ -207,7 +207,7 @@ def _draft(raw: bytes) -> NewEntry:
     at = to_instant(line.moment)
     if at > STATED_MAX:
         raise InvalidRequest("ts is not a time that anybody can have said it at")
-    said = _said(line, at)
+    said = _turn_payload(line, at)
     plain = line.fields() | {"ts": to_datetime(at).isoformat(timespec="microseconds")}
     if _line_of(line.id, said).fields() != plain:
         source = {name: value for name, value in line.fields().items() if name not in ("id", "summary")}
@@ -216,7 +216,7 @@ def _draft(raw: bytes) -> NewEntry:
     return NewEntry(line.id, Op.TURN, encode(said), CALLER, None, at)
 
 
-def _said(line: Interaction, at: Instant) -> TurnPayload:
+def _turn_payload(line: Interaction, at: Instant) -> TurnPayload:
     metadata = line.metadata or {}
     role = Role.ASSISTANT if line.direction == "outbound" else Role.USER
     conversation, project = _name(metadata.get("chat_id")), _name(metadata.get("project"))

@@ -113,7 +113,7 @@ def judged_fact(space: Space, live: Memory | None, key: str, raw: Any, modified:
     id_ = put_id(put.key, fact.entry or "", msgspec.json.encode([put.value, put.category, put.tags]).decode())
     if live is None and fact.entry is not None and base is None and _is_free(space, fact.entry):
         id_ = fact.entry
-    return _news(
+    return _new_put(
         space, id_, put, odds=() if live is None or base is None or base[0] == live.id else (live.id,)
     )
 
@@ -203,7 +203,9 @@ def judged_file(
     if live is None or before is None or live.id == entry:
         value = text if before is None else restored(before[1].value, text)
         created = None if live is None else to_instant(live.created_at)
-        return _news(space, id_, PutPayload(key=key, value=value, category=CATEGORY, at=at, created=created))
+        return _new_put(
+            space, id_, PutPayload(key=key, value=value, category=CATEGORY, at=at, created=created)
+        )
     return _judged_beside(
         space, PutPayload(key=key, value=text, category=CATEGORY, at=at), entry or "", live.id
     )
@@ -216,7 +218,7 @@ def _judged_beside(space: Space, put: PutPayload, entry: str, live: str) -> Verd
     if taken or any(memory.key == beside for memory in space.facts.list(beside, limit=_ALL)):
         return FileUnchanged()
     id_ = put_id(beside, entry, put.value)
-    return _news(space, id_, msgspec.structs.replace(put, key=beside), odds=(live,))
+    return _new_put(space, id_, msgspec.structs.replace(put, key=beside), odds=(live,))
 
 
 def _beside(key: str, text: str) -> str:
@@ -273,13 +275,13 @@ def judged_carried(
         id_ = entry
     put = PutPayload(key=key, value=text, category=CARRIED_FILES, at=at)
     odds = (live.id,) if live is not None and entry is not None and entry != live.id else ()
-    return _news(space, id_, put, odds=odds)
+    return _new_put(space, id_, put, odds=odds)
 
 
 # ── what they have in common ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _news(space: Space, id_: str, put: PutPayload, *, odds: tuple[str, ...] = ()) -> Verdict:
+def _new_put(space: Space, id_: str, put: PutPayload, *, odds: tuple[str, ...] = ()) -> Verdict:
     known, forgotten = space.ledger.status([id_])
     if forgotten:
         return FileForgotten()

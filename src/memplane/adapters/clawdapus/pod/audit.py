@@ -100,7 +100,7 @@ class AuditSummary(AgentSummary, kw_only=True):
     agents: list[AgentSummary] = []
 
 
-class Audit(msgspec.Struct, kw_only=True):
+class AuditReport(msgspec.Struct, kw_only=True):
     """The whole answer."""
 
     pod: str
@@ -143,7 +143,7 @@ def parse_since(text: str, now: Instant) -> Instant:
 
 def audit_of(
     pod: str, lines: Iterable[bytes], wanted: AuditQuery, *, directory: PodDirectory | None = None
-) -> Audit:
+) -> AuditReport:
     """Lines that say neither when nor what are counted and passed over."""
     events: list[Event] = []
     skipped = 0
@@ -158,7 +158,7 @@ def audit_of(
     if directory is not None:
         events += [event for event in tool_events(directory, wanted) if wanted.matches(event)]
     events.sort(key=lambda event: zoned_instant(event["timestamp"]))
-    return Audit(pod=pod, skipped_lines=skipped, summary=summarise(events), events=events)
+    return AuditReport(pod=pod, skipped_lines=skipped, summary=summarise(events), events=events)
 
 
 def parse_event(raw: bytes) -> Event | None:

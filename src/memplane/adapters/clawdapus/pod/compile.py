@@ -76,7 +76,7 @@ def parse_descriptor(raw: bytes) -> MemoryDescription:
         raise DescriptorInvalid(f"parse descriptor: {exc}") from exc
     version = document.get("version", 0)
     if isinstance(version, bool) or version not in _VERSIONS:
-        raise DescriptorInvalid(f"descriptor version must be 1 or 2, got {_shown(version)}")
+        raise DescriptorInvalid(f"descriptor version must be 1 or 2, got {_display_value(version)}")
     memory = document.get("memory")
     if memory is not None and version == 1:
         raise DescriptorInvalid("descriptor version 1 does not support memory")
@@ -113,11 +113,11 @@ def _auth(auth: Any) -> tuple[str, str]:
     given, env = auth.get("type"), auth.get("env")
     type_ = given.strip().lower() if isinstance(given, str) else ""
     if type_ not in _AUTH_TYPES:
-        raise DescriptorInvalid(f"auth.type must be bearer, header or none, got {_shown(given)}")
+        raise DescriptorInvalid(f"auth.type must be bearer, header or none, got {_display_value(given)}")
     return type_, env.strip() if isinstance(env, str) else ""
 
 
-def _shown(value: Any) -> str:
+def _display_value(value: Any) -> str:
     return str(value) if isinstance(value, str | int | float) else type(value).__name__
 
 
@@ -302,7 +302,7 @@ def _planned(
         service=service,
         metadata=metadata,
         manifest=_manifest(target, subscription, described[target.name], auth),
-        replay=_spelled(
+        replay=_encoded(
             {
                 "service": HISTORY_SERVICE,
                 "auth_type": "bearer",
@@ -395,7 +395,7 @@ def _read_object(context: SafeDirectory | None, name: str) -> dict[str, Any]:
         raise InvalidRequest(f"parse {name}: {exc}") from exc
 
 
-def _spelled(document: dict[str, Any]) -> bytes:
+def _encoded(document: dict[str, Any]) -> bytes:
     return msgspec.json.format(gojson.encode(document), indent=2) + b"\n"
 
 
@@ -411,7 +411,7 @@ def _write_contexts(directory: PodDirectory, plans: list[_Plan]) -> None:
     for plan in plans:
         with directory.folder.below(*CONTEXTS, plan.agent, create=True, mode=CONTEXT_MODE) as context:
             context.set_mode(CONTEXT_MODE)
-            context.replace(METADATA_NAME, _spelled(plan.metadata), mode=_SECRET_MODE)
+            context.replace(METADATA_NAME, _encoded(plan.metadata), mode=_SECRET_MODE)
             if plan.manifest is None or plan.replay is None:
                 continue
             with context.below(SERVICE_AUTH, create=True, mode=CONTEXT_MODE) as folder:

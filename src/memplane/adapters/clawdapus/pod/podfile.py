@@ -283,8 +283,10 @@ def _scalar(value: Any) -> str:
 def _port(compose: Mapping[str, Any], variables: Mapping[str, str], where: str) -> int:
     """The first it exposes, else the first it publishes, else the usual one of the web."""
     for port in (*_listed(compose.get("expose"), where), *_listed(compose.get("ports"), where)):
-        target = port.get("target") if isinstance(port, dict) else port_parts(_spelled(port, variables))[2]
-        number = _spelled(target, variables).split("-")[0]
+        target = (
+            port.get("target") if isinstance(port, dict) else port_parts(_interpolated(port, variables))[2]
+        )
+        number = _interpolated(target, variables).split("-")[0]
         if not number.isdecimal() or not 0 < int(number) <= _PORT_MAX:
             raise PodInvalid(f"{where}: {port!r} is no port")
         return int(number)
@@ -309,5 +311,5 @@ def _listed(given: Any, where: str) -> list[Any]:
     return given
 
 
-def _spelled(value: Any, variables: Mapping[str, str]) -> str:
+def _interpolated(value: Any, variables: Mapping[str, str]) -> str:
     return interpolate(str(value), variables)

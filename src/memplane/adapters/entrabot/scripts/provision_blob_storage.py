@@ -102,11 +102,11 @@ def _ensure(what: str, show: list[str], create: list[str]) -> None:
     if _run_az(show).returncode == 0:
         _say(f"  • {what}: exists")
         return
-    _asked(create, " ".join(create[: create.index("create") + 1]))
+    _argument(create, " ".join(create[: create.index("create") + 1]))
     _say(f"  • {what}: created")
 
 
-def _asked(args: list[str], what: str) -> str:
+def _argument(args: list[str], what: str) -> str:
     done = _run_az(args)
     if done.returncode:
         raise RuntimeError(f"az {what} failed: {done.stderr.strip()}")
@@ -118,7 +118,7 @@ def assign_container_rbac(
 ) -> None:
     """The right to read and write blobs, in this container only."""
     which = ["--name", account, "--resource-group", resource_group]
-    account_id = _asked(
+    account_id = _argument(
         ["storage", "account", "show", *which, "--query", "id", "-o", "tsv"], "storage account show"
     )
     who = ["--assignee-object-id", principal_object_id, "--assignee-principal-type", "User"]
