@@ -162,9 +162,9 @@ class StorageEngine(Protocol):
     def probe(self) -> None:
         """Raise the `StorageError` that the next write would raise, if any. Leaves nothing behind."""
 
-    def stranger(self) -> str | None:
-        """The name of something that is not ours, if nothing that exists there is ours: then it is not a place to copy data
-        to. Opens no database."""
+    def foreign_file(self) -> str | None:
+        """The name of a file that is not ours, if nothing there is ours: then data must not be copied there. Opens no
+        database."""
 
     def close(self) -> None:
         """Release every file and connection."""

@@ -62,9 +62,9 @@ class Stores:
         """See `StorageEngine.probe`."""
         self.engine.probe()
 
-    def stranger(self) -> str | None:
-        """See `StorageEngine.stranger`."""
-        return self.engine.stranger()
+    def foreign_file(self) -> str | None:
+        """See `StorageEngine.foreign_file`."""
+        return self.engine.foreign_file()
 
     def close(self) -> None:
         """Release every file and connection."""

@@ -295,7 +295,7 @@ class Move:
 
     def check(self) -> MoveReport:
         """Compare every row, and write none."""
-        self._check_no_stranger()
+        self._check_is_ours()
         report = MoveReport(passes=1, different={})
         found: Counter[str] = Counter()
         names = self._spaces()
@@ -327,7 +327,7 @@ class Move:
 
     def _check_target(self) -> None:
         """Before anything is written: whatever is there must have come from here."""
-        self._check_no_stranger()
+        self._check_is_ours()
         ours = set(self._spaces())
         for name in self._spaces_of(self._target):
             if name not in ours:
@@ -346,10 +346,10 @@ class Move:
                     if row is None and there is not None:
                         raise NotACopy(f"the target has a {table.name} that is not in the source")
 
-    def _check_no_stranger(self) -> None:
+    def _check_is_ours(self) -> None:
         """Not even looked into: to open a database is to bring it up to date."""
-        if (stranger := self._target.stranger()) is not None:
-            raise NotACopy(f"the target is no data directory: there is {stranger!r} in it")
+        if (foreign := self._target.foreign_file()) is not None:
+            raise NotACopy(f"the target is no data directory: there is {foreign!r} in it")
 
     def _copy(self, name: Name, made: CopyCounts, place: tuple[int, int]) -> CopyView:
         def told(table: str, rows: int) -> None:

@@ -201,6 +201,6 @@ def test_a_database_can_be_wiped_and_checked(storage, database):
 
     assert database.wipe()
     assert database.check() == []
-    assert storage.stranger() is None
+    assert storage.foreign_file() is None
     assert storage.index_vectors() == 0
     assert noted(database, "x") == ["1"]

@@ -1,4 +1,4 @@
--- Which spaces there are, and their numbers; and where things are, by ids that may be longer than a key.
+-- Spaces and their numbers; and the directory, whose ids may be longer than a key of an index.
 
 -- name: tenants
 SELECT name FROM tenant t WHERE EXISTS (SELECT 1 FROM space s WHERE s.tenant = t.number) ORDER BY name

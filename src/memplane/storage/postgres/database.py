@@ -86,7 +86,7 @@ class PostgresCatalog:
         """The connections belong to the engine."""
 
     def probe(self) -> None:
-        """See `Engine.probe`."""
+        """See `StorageEngine.probe`."""
         with self._connections.transaction("BEGIN", wait_s=_PROBE_S) as connection:
             found = connection.execute(
                 "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean"

@@ -20,7 +20,7 @@ _OWNERS_PER_LOOK = 1_000
 
 
 class PostgresEngine:
-    """See `Engine`: one database. Any number of processes on any number of machines may have it open."""
+    """See `StorageEngine`: one database. Any number of processes on any number of machines may have it open."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class PostgresEngine:
     def probe(self) -> None:
         self._catalog.probe()
 
-    def stranger(self) -> None:
+    def foreign_file(self) -> None:
         """Everything of ours is in a schema of its own, and nothing else is touched."""
 
     def close(self) -> None:

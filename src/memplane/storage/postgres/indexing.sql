@@ -1,4 +1,4 @@
--- What the owner of the database asks about the vectors of all spaces, and the indexes that some have.
+-- The vectors of all spaces and their indexes, as the owner of the database sees them.
 
 -- name: broken_indexes
 SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid

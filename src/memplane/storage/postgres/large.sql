@@ -1,4 +1,4 @@
--- What recall asks of a space that is too large to be loaded.
+-- Reads of a space that is too large to be loaded.
 
 -- name: large_speakers
 WITH RECURSIVE known (speaker) AS (

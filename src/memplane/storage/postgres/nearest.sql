@@ -1,6 +1,6 @@
--- Vectors looked for with an index of their space's own. An index of some rows serves only whoever writes out which: the
--- numbers of the space and of the model stand in the statement, and so does how long a vector is. What is looked up beside
--- them is looked up one by one: LIMIT 1 in LATERAL leaves no other way.
+-- Searches with the vector index of one space. A partial index serves only a statement that contains its condition, so the numbers
+-- of the space and of the model, and the dimension, are written out. Other tables are looked up row by row: LIMIT 1 in LATERAL
+-- leaves no other plan.
 
 -- name: nearest_memories
 SELECT v.id, m.turn, -(v.vector::halfvec({dimension}) <#> :query::halfvec({dimension}))

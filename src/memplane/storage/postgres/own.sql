@@ -1,5 +1,5 @@
--- What PostgreSQL does in its own way: words as tables of stems, and vectors.
--- Of a word that more than 20,000 hold, nobody counts further, and only the newest 4,000 of any word are ranked.
+-- Statements of PostgreSQL only: words as tables of stems, and vectors.
+-- Counting the occurrences of a word stops after 20,000, and only its newest 4,000 are ranked.
 
 -- name: add_turn_words
 INSERT INTO turn_word (stem, n, times, length)
@@ -82,7 +82,7 @@ SELECT s.stem, (
     SELECT count(*) FROM (SELECT 1 FROM memory_word w WHERE w.stem = s.stem LIMIT 20001) AS found
 ) FROM unnest(:stems::text[]) AS s (stem)
 
--- What a stem weighs comes with its holders: to look it up for each of them would take as long as there are words asked for.
+-- The weight of a stem is computed with its rows: a lookup for each row would multiply the time by the number of words.
 
 -- name: match_turns
 WITH hit AS MATERIALIZED (
@@ -167,7 +167,7 @@ INSERT INTO meta (name, value) VALUES
     ('merged', '0'), ('erasures', '0')
 ON CONFLICT (name) DO NOTHING
 
--- A conversation may be long, and few of its turns are looked at: the entries of those alone are looked up, one by one.
+-- A conversation may be long, and few of its turns are read: only their entries are looked up, one by one.
 
 -- name: turns_after
 WITH following AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- Every statement here is short, and waits for nobody.
+-- Every statement here is short, and waits for no lock.
 
 -- name: awaken
 WITH late AS MATERIALIZED (

@@ -8,9 +8,14 @@ from weakref import WeakSet
 from memplane.errors import NotFound
 from memplane.storage.sqlite.catalog.database import SqliteCatalog
 from memplane.storage.sqlite.database import SqliteDatabase
-from memplane.storage.sqlite.files import check_file, create_file, probe_directory, rekey_file
+from memplane.storage.sqlite.files import (
+    check_file,
+    create_file,
+    foreign_file_in,
+    probe_directory,
+    rekey_file,
+)
 from memplane.storage.sqlite.names import directory_name, label_path, owners_below, space_path, tenants_below
-from memplane.storage.sqlite.strangers import stranger_in
 
 OPEN_SPACES_MAX = 64
 CATALOG = "catalog.db"
@@ -30,7 +35,7 @@ class _Slot:
 
 
 class SqliteEngine:
-    """See `Engine`: a data directory. Any number of processes may have it open."""
+    """See `StorageEngine`: a data directory. Any number of processes may have it open."""
 
     def __init__(self, root: Path, key: str | None = None, *, open_max: int = OPEN_SPACES_MAX) -> None:
         self._root = root
@@ -54,8 +59,8 @@ class SqliteEngine:
     def probe(self) -> None:
         probe_directory(self._root)
 
-    def stranger(self) -> str | None:
-        return stranger_in(self._root, CATALOG)
+    def foreign_file(self) -> str | None:
+        return foreign_file_in(self._root, CATALOG)
 
     def rekey(self, tenant: str, owner: str, new_key: str | None) -> bool:
         """Put one space under another key, or none; False if it was already done. Nobody else may have it open."""

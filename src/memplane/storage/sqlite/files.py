@@ -3,6 +3,7 @@
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,12 +17,29 @@ from memplane.errors import (
     StorageFull,
     StorageUnavailable,
 )
-from memplane.storage.sqlite.connection import CIPHER, NO_ROOM, connect, is_plain, translate_sqlite_errors
-from memplane.storage.sqlite.migrate import SPACE, empty, migrate
+from memplane.storage.sqlite.connection import (
+    CIPHER,
+    NO_ROOM,
+    PLAIN_HEADER,
+    connect,
+    is_plain,
+    translate_sqlite_errors,
+)
+from memplane.storage.sqlite.migrate import APPLICATION_ID, SPACE, empty, migrate
+from memplane.storage.sqlite.names import SUFFIX
 
 _FILE_BYTES_MIN = 512
 _OWNER_ONLY = 0o600
 _READABLE = 0o644
+_SPACES = "spaces"
+_BESIDE = frozenset(
+    {"ahead", "audit", "backfill.lock", "databases", "lost+found", "proxy-pending", "run", "sync"}
+)
+"""What may be in a data directory without spaces: files that this machine keeps next to a database, and those
+of a file system."""
+_UNFINISHED = (".new", ".probe", ".new-label", ".new-wal", ".new-shm", ".new-journal")
+"""What `create_file` and `probe_directory` leave behind if they are killed."""
+_APPLICATION_ID = slice(68, 72)
 
 
 def create_file(
@@ -59,6 +77,26 @@ def check_file(path: Path) -> None:
         raise StorageCorrupt(f"{path.name} was cut off; restore it from a backup")
     # The copy of a killed rotation would keep what is forgotten from now on.
     _remove(_aside_for_rekey(path))
+
+
+def foreign_file_in(root: Path, catalog: str) -> str | None:
+    """The name of a foreign file in a directory that is not a data directory; None if it is one, an unfinished
+    one, or empty. A directory with one of our databases is ours, whatever else it contains. A foreign database
+    is never opened."""
+    try:
+        databases = [
+            path for path in (root / catalog, *root.glob(f"{_SPACES}/*/*{SUFFIX}")) if path.is_file()
+        ]
+        for path in databases:
+            if not _is_ours(path):
+                return str(path.relative_to(root))
+        if databases:
+            return None
+        return next((str(path.relative_to(root)) for path in _others(root)), None)
+    except OSError as exc:
+        raise StorageUnavailable(
+            f"{root}: cannot be looked into ({exc.strerror}); check that it is yours"
+        ) from exc
 
 
 def probe_directory(folder: Path) -> None:
@@ -178,3 +216,24 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _others(root: Path) -> Iterator[Path]:
+    for entry in sorted(root.iterdir()) if root.exists() else ():
+        if entry.name == _SPACES and entry.is_dir():
+            yield from (
+                Path(top, name) for top, _, names in os.walk(entry) for name in names if not _left(name)
+            )
+        elif entry.name not in _BESIDE and not _left(entry.name):
+            yield entry
+
+
+def _left(name: str) -> bool:
+    return name.startswith(".") and name.endswith(_UNFINISHED)
+
+
+def _is_ours(path: Path) -> bool:
+    """An encrypted file is checked with its key when it is opened."""
+    with path.open("rb") as file:
+        header = file.read(_APPLICATION_ID.stop)
+    return not header.startswith(PLAIN_HEADER) or header[_APPLICATION_ID] == APPLICATION_ID.to_bytes(4, "big")

@@ -1,4 +1,4 @@
--- What SQLite does in its own way: the word indexes (FTS5), and vectors.
+-- Statements of SQLite only: the word indexes (FTS5), and vectors.
 
 -- name: add_turn_words
 INSERT INTO turn_index (rowid, text) VALUES (?, ?)
