@@ -169,9 +169,9 @@ def test_promise_08_retain_does_not_grow_with_history(space, clock):
     def statements() -> int:
         with space._context.store() as store:
             ran = []
-            store._writer.exec_trace = lambda *args: ran.append(args) or True
+            store.database._writer.exec_trace = lambda *args: ran.append(args) or True
             space.retain("zebra")
-            store._writer.exec_trace = None
+            store.database._writer.exec_trace = None
         return len(ran)
 
     space.retain("warm up")

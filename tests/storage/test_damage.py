@@ -129,11 +129,11 @@ def test_a_full_disk_loses_nothing(data):
     with Memplane.open(data) as plane:
         space = plane.space("alice")
         with space._context.store() as store:
-            pages = store._writer.pragma("page_count")
-            store._writer.pragma("max_page_count", pages)
+            pages = store.database._writer.pragma("page_count")
+            store.database._writer.pragma("max_page_count", pages)
             with pytest.raises(StorageFull, match="room"):
                 space.retain("x" * 100_000)
-            store._writer.pragma("max_page_count", pages + 10_000)
+            store.database._writer.pragma("max_page_count", pages + 10_000)
 
         assert space.overview.stats().entries == 50
         assert space.retain("room again").seq == 51
