@@ -1,4 +1,4 @@
-"""From an id alone to the space that holds it: the directory says where to look, the space whether it is so."""
+"""Find the space of an id: the directory names candidates, and the space confirms."""
 
 import threading
 from collections.abc import Collection
@@ -20,21 +20,21 @@ _SPACES_PER_SYNC = 256
 
 
 class OwnedReceipt(msgspec.Struct, frozen=True, gc=False):
-    """A receipt, and in whose space it was given."""
+    """A receipt and the owner of its space."""
 
     owner: str
     receipt: Receipt
 
 
 class ReceiptPage(msgspec.Struct, frozen=True):
-    """Some receipts, and how many there are in all."""
+    """A page of receipts, and the total."""
 
     receipts: tuple[OwnedReceipt, ...]
     total: int
 
 
 class Locator:
-    """Finds things of a tenant by their ids. A look creates no space."""
+    """Finds documents, collections and receipts of a tenant by id. It never creates a space."""
 
     def __init__(self, stores: Stores, directory: Directory, clock: Clock) -> None:
         self._stores = stores
@@ -43,7 +43,7 @@ class Locator:
         self._completing = threading.Lock()
 
     def owners_of(self, tenant: str, kind: ResourceKind, id: str) -> list[str]:
-        """Owners in whose spaces it is."""
+        """The owners whose spaces contain it."""
         check_query(id=id)
         found = self._locations(tenant, kind, id)
         if not found and self._complete(tenant, None):
@@ -102,8 +102,8 @@ class Locator:
     # ── spaces the directory may not know all of ─────────────────────────────────────────────────────────────────
 
     def _complete(self, tenant: str, owners: Collection[str] | None) -> bool:
-        """Note everything of spaces that the directory has not heard all of; whether there were any. What comes into them
-        meanwhile is noted by whoever brings it."""
+        """Add the ids of spaces that the directory does not know completely; returns whether there were any. Concurrent writers
+        add their own ids."""
         with self._completing:
             known = self._directory.complete(tenant)
             todo = [
@@ -119,7 +119,7 @@ class Locator:
         return bool(todo)
 
     def _note_everything(self, tenant: str, owner: str) -> bool:
-        """A space that cannot be read is tried again the next time, and keeps nobody from the others."""
+        """A space that cannot be read is skipped, and tried again the next time."""
         now = self._clock()
         try:
             with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:

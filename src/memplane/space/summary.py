@@ -1,4 +1,4 @@
-"""A space at a glance: how much it holds, how busy it was, how it is, and what needs a person. Cheap at any size."""
+"""The summary of a space: counts, recent activity, the state of enrichment, and open decisions. Cheap at any size."""
 
 import threading
 from collections import OrderedDict
@@ -15,39 +15,39 @@ from memplane.storage.store import Reader
 from memplane.worker.pipeline import POISONED
 
 DAYS = 30
-"""How far back activity is told, today among them."""
+"""The number of days of activity, including today."""
 BEHIND_ENTRIES = 500
-"""So many entries that wait are more than a worker is usually behind."""
+"""More waiting entries than this are unusual for a running worker."""
 
 _CACHED_SPACES_MAX = 4_096
 
 
 class ReviewNeed(StrEnum):
-    """What a person has to look at."""
+    """The kinds of things that need a person's decision."""
 
     CONFLICTS = "conflicts"
     DRAFTS = "drafts"
     QUARANTINE = "quarantine"
     DOCUMENTS = "documents"
-    """Those that could not be told in short."""
+    """Documents whose distillation failed."""
     DEAD_LETTERS = "dead_letters"
-    """Entries that no memory could be read from."""
+    """Entries whose enrichment failed."""
 
 
 class EnrichmentHealth(StrEnum):
-    """How enrichment gets on, from good to bad."""
+    """The state of enrichment, from good to bad."""
 
     WELL = "well"
     DEGRADED = "degraded"
-    """Something waits, so that an answer may not be whole."""
+    """Entries wait, so a recall may be incomplete."""
     BEHIND = "behind"
-    """A lot waits."""
+    """Many entries wait."""
     FAILING = "failing"
-    """The background tried, and could not."""
+    """The worker tried and failed."""
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """What takes a while to count, and stays as it is until something is written."""
+    """Counts that are slow to compute and change only with a write."""
 
     memories: int
     drafts: int
@@ -55,25 +55,25 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class SpaceSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list of spaces says of one."""
+    """One row of a list of spaces."""
 
     owner: str
     entries: int
     memories: int
-    """Current ones."""
+    """Current memories."""
     days: tuple[int, ...]
-    """Turns said and memories written on each of the last days (UTC), today the last."""
+    """Turns and memories per day (UTC), ending with today."""
     first_day: int
-    """The first of them, counted from 1970."""
+    """The first of these days, as days since 1970."""
     waiting: int
-    """Entries that are not read for facts, or not searchable, yet."""
+    """Entries that are not enriched or not searchable yet."""
     health: EnrichmentHealth
     needs: dict[ReviewNeed, int]
-    """Only what there is."""
+    """Only kinds with a count above zero."""
 
 
 def needs_of(reader: Reader, counts: Counts, now: Instant) -> dict[ReviewNeed, int]:
-    """What needs a person, and how often. Whatever else comes to need one is counted here."""
+    """The number of open decisions of each kind. A new kind is added here."""
     found = {
         ReviewNeed.CONFLICTS: reader.overview.conflict_count(),
         ReviewNeed.DRAFTS: counts.drafts,
@@ -95,7 +95,7 @@ def health_of(*, waiting: int, whole: bool, failing: bool) -> EnrichmentHealth:
 
 
 class CountsCache:
-    """Counts of the spaces looked at last, each with the marks it was counted at: whoever wrote since has moved them."""
+    """Counts of recently shown spaces, each with the marks it was computed at; a write changes the marks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -128,5 +128,5 @@ def counted(reader: Reader, today: int) -> Counts:
 
 
 def marks_of(reader: Reader, today: int) -> Hashable:
-    """Where the space stands: as long as this is the same, so are the counts."""
+    """Marks of the space: while they are the same, the counts are too."""
     return (msgspec.structs.astuple(reader.state.marks()), reader.ledger.head().position, today)
