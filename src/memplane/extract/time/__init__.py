@@ -1,4 +1,4 @@
-"""English time expressions, told as absolute ranges against a reference: a grammar of our own, and deterministic."""
+"""English time expressions, resolved to absolute ranges against a reference time: a deterministic grammar."""
 
 from memplane.extract.time.calendar import Granularity, Kind, Prefer, TimeMention
 from memplane.extract.time.find import find_times

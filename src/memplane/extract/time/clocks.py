@@ -57,7 +57,7 @@ def clock(line: TokenLine, at: int) -> Read | None:
 
 
 def _clock_hour(line: TokenLine, at: int) -> Read | None:
-    """A time told by its own hour, not by minutes past another."""
+    """A time given by its own hour, not by minutes past another."""
     if line.number(at) is not None:
         return _digits(line, at)
     word = line.word(at)
@@ -104,7 +104,7 @@ def _from(match: re.Match[str], line: TokenLine) -> Read | None:
 
 
 def dotted(line: TokenLine, at: int, *, need_half: bool) -> Read | None:
-    """`17.30`, which is a date or a price just as often: only beside a date or with a.m. or p.m."""
+    """`17.30`, which is a date or a price just as often: only next to a date or with a.m. or p.m."""
     if line.number(at) is None:
         return None
     match = _DOTTED.match(line.text, line.tokens[at].start)
@@ -210,7 +210,7 @@ def _hour(line: TokenLine, at: int) -> Read | None:
 
 
 def compact(line: TokenLine, at: int) -> Read | None:
-    """`0935` or `815`: a year or a quantity just as often, so only beside a date or after `at`."""
+    """`0935` or `815`: a year or a quantity just as often, so only next to a date or after `at`."""
     if line.number(at) is None or line.digits(at) not in _HHMM_DIGITS:
         return None
     hour, minute = divmod(line.number(at) or 0, 100)
@@ -238,7 +238,7 @@ def counts_noun(line: TokenLine, at: int) -> bool:
 
 
 def clock_rule(line: TokenLine, at: int, frame: Frame, *, lead: str) -> Rule | None:
-    """The time of day that starts here, given what the frame already says and the word that stood before."""
+    """The time of day that starts here, given what the frame already says and the word before."""
     read = clock(line, at)
     strong, timed = read is not None, lead in _TIMED or (lead == "from" and frame.daily())
     if read is None and lead == "-":
@@ -265,7 +265,7 @@ def _maybe_compact(line: TokenLine, at: int, frame: Frame, lead: str) -> bool:
 
 
 def _bare_rule(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | None:
-    """`3-5 pm`, `between 2 and 4pm`, `20-21` after a date; `at 5` beside a day or a part of one."""
+    """`3-5 pm`, `between 2 and 4pm`, `20-21` after a date; `at 5` next to a day or a part of one."""
     left = hour_at(line, at)
     if left is None:
         return None
@@ -323,7 +323,7 @@ def _plain_hour(line: TokenLine, at: int) -> bool:
 
 
 def _finish(line: TokenLine, at: int, read: Read, *, strong: bool) -> Rule | None:
-    """Take in what follows a time: `h`, `ish`, the next day's +1, the end of a range, a zone."""
+    """Read what follows a time: `h`, `ish`, the next day's +1, the end of a range, a zone."""
     end, first = read
     end = _trim(line, end)
     last = _right(line, at, end, bare=False)

@@ -45,7 +45,7 @@ def warmth(line: TokenLine) -> list[bool]:
 
 
 def proves(line: TokenLine, found: Expression) -> bool:
-    """Whether this is meant as a time: by its own words, by the word before it, or because nothing else stands there."""
+    """Whether this is meant as a time: by its own words, by the word before it, or because there is nothing else."""
     if found.strong:
         return True
     if _alone(line, found):
@@ -54,7 +54,7 @@ def proves(line: TokenLine, found: Expression) -> bool:
 
 
 def _introduced(line: TokenLine, found: Expression) -> bool:
-    """Whether the word before a weak expression is one that stands before times: `in may`, `on sun`, `by 3/4`."""
+    """Whether the word before a weak expression is one that precedes times: `in may`, `on sun`, `by 3/4`."""
     before, frame = line.word(found.start - 1), found.frame
     if frame.season is not None:
         over = before == "the" and line.word(found.start - 2) in {"in", "during", "over", "since"}
@@ -77,7 +77,7 @@ def _alone(line: TokenLine, found: Expression) -> bool:
 
 
 def _lone_number(line: TokenLine, found: Expression) -> bool:
-    """A number with nothing beside it is a number; `16.12` may be a date where both halves have two digits."""
+    """A number alone is a number; `16.12` may be a date where both halves have two digits."""
     if found.end - found.start == 1 and line.number(found.start) is not None:
         return (line.number(found.start) or 0) <= DAYS_MAX
     padded = line.digits(found.start) == line.digits(found.start + 2) == len("16")
@@ -127,7 +127,7 @@ def _at(line: TokenLine, at: int, context: TimeContext) -> tuple[int, TimeMentio
             return None
         return found.end, _mention(line, found, context.zone)
     except (OverflowError, ValueError):
-        # The years 1 to 9999 end somewhere: what lies beyond is no time we can tell.
+        # The years 1 to 9999 end somewhere: times beyond are not representable.
         return None
 
 

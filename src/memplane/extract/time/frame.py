@@ -20,7 +20,7 @@ class TimeContext(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """A time of day as it was written; `half` is 0 for a.m., 1 for p.m., None where nobody said."""
+    """A time of day as it was written; `half` is 0 for a.m., 1 for p.m., None if not given."""
 
     hour: int
     minute: int | None = None
@@ -57,7 +57,7 @@ class Frame(msgspec.Struct, frozen=True):
     clock: Clock | None = None
     clock_until: Clock | None = None
     clock_open: int | None = None
-    """1 for `after 9pm`, -1 for `before 9pm`, on a day named beside it."""
+    """1 for `after 9pm`, -1 for `before 9pm`, on a day named with it."""
     days_later: int | None = None
     zone: tzinfo | None = None
     strong: bool = True
@@ -73,7 +73,7 @@ class Frame(msgspec.Struct, frozen=True):
         )
 
     def daily(self) -> bool:
-        """Whether a single day is named, so that a bare number beside it may be an hour."""
+        """Whether a single day is named, so that a bare number next to it may be an hour."""
         if self.days is not None or self.weekday is not None or self.holiday is not None:
             return True
         return self.anchor is not None and self.anchor.grain in {"day", "part_of_day"}

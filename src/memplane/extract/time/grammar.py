@@ -65,7 +65,7 @@ def parse_frame(line: TokenLine, at: int, context: TimeContext) -> ParsedFrame |
 
 
 def extend(line: TokenLine, end: int, frame: Frame, context: TimeContext) -> Rule:
-    """Take in what follows as long as it adds to the same expression."""
+    """Read what follows as long as it belongs to the same expression."""
     for _ in range(_PARTS_MAX):
         found = _next(line, end, frame, context)
         if found is None:
@@ -75,7 +75,7 @@ def extend(line: TokenLine, end: int, frame: Frame, context: TimeContext) -> Rul
 
 
 def _next(line: TokenLine, at: int, frame: Frame, context: TimeContext) -> Rule | None:
-    """The part that follows, behind at most a few words that may stand between."""
+    """The part that follows, after at most a few connecting words."""
     start = at
     unfinished = not frame.dated() and frame.part is None and frame.clock is None
     allowed = _EDGE_JOIN if unfinished else JOIN
@@ -115,7 +115,7 @@ _EDGE_JOIN = frozenset({"of", "the", "in", "-"})
 
 
 def _opening(line: TokenLine, at: int, frame: Frame) -> int:
-    """`after 9pm` or `before noon` beside a day bounds the day."""
+    """`after 9pm` or `before noon` next to a day bounds the day."""
     return _OPEN.get(line.word(at), 0) if frame.daily() and line.word(at) != "from" else 0
 
 
@@ -220,7 +220,7 @@ def _from_count(line: TokenLine, at: int, frame: Frame, context: TimeContext, le
 
 
 def _part(line: TokenLine, at: int, frame: Frame) -> Rule | None:
-    """`morning`, `afternoonish`, `early hours of the morning`; `lunch` and `sunset` only beside a day."""
+    """`morning`, `afternoonish`, `early hours of the morning`; `lunch` and `sunset` only next to a day."""
     if line.word(at) == "hours" and line.word(at + 1) == "of" and line.word(at + 2) == "the":
         at += 3
     word = line.word(at).removesuffix("ish")

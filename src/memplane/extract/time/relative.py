@@ -1,4 +1,4 @@
-"""Times told from the reference: yesterday, two weeks ago, last Monday, this past weekend, the summer before last."""
+"""Times relative to the reference: yesterday, two weeks ago, last Monday, this past weekend, the summer before last."""
 
 from datetime import datetime, timedelta
 
@@ -134,7 +134,7 @@ def _denied(line: TokenLine, at: int) -> bool:
 
 
 def _length(line: TokenLine, at: int) -> tuple[int, float, str] | None:
-    """An amount and its unit; `an hour and 30 minutes` is told in the smaller one."""
+    """An amount and its unit; `an hour and 30 minutes` is given in the smaller one."""
     found = amount(line, at)
     if found is None:
         return None

@@ -83,7 +83,7 @@ def _days(frame: Frame, days: tuple[int, int], context: TimeContext) -> LocalSpa
 
 
 def _year(frame: Frame) -> int | None:
-    """The year said outright, or that of the longer period named beside: `March of last year`."""
+    """The year said outright, or that of the longer period named with it: `March of last year`."""
     if frame.year is not None:
         return frame.year
     if frame.anchor is not None and frame.anchor.grain in {"year", "month", "day", "week"}:
@@ -116,7 +116,7 @@ def _day_or_none(year: int, month: int, day: int) -> LocalSpan | None:
 
 
 def _undated(frame: Frame, day: int, month: int, context: TimeContext) -> LocalSpan | None:
-    """A day and month without a year; a weekday beside it picks the year, or the reading of 3/4."""
+    """A day and month without a year; a weekday next to it picks the year, or the reading of 3/4."""
     around = yearly(lambda year: day_span(year, month, day), context.now, 5)
     best = choose(around, context.now, context.prefer)
     if frame.weekday is None:
@@ -200,7 +200,7 @@ def _this(around: list[LocalSpan], context: TimeContext) -> LocalSpan | None:
 
 
 def _weekday(frame: Frame, weekday: int, context: TimeContext) -> LocalSpan | None:
-    """A weekday of the week named beside it; `next` is next week's, `last` the latest before today."""
+    """A weekday of the week named with it; `next` is next week's, `last` the latest before today."""
     if frame.anchor is not None:
         loose = frame.anchor.grain in {"week", "weekend"}
         return nth_weekday(period(frame.anchor.begin, "week"), weekday, 1) if loose else frame.anchor
