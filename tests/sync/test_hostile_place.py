@@ -148,7 +148,7 @@ def test_a_manifest_that_is_none_is_told_as_such(machines, objects, data):
     sync.push()
     objects.put(manifest.KEY, data)
 
-    with pytest.raises(ManifestUnreadable, match="Move it away"):
+    with pytest.raises(ManifestUnreadable, match="Remove it"):
         sync.push()
     assert objects.get(manifest.KEY).data == data
 

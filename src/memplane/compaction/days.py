@@ -1,5 +1,5 @@
-"""What the summary of a day needs of it once the day itself is gone: what was said last, in either direction, wherever
-something was said. Which of that waits for somebody, and which was answered, is for the summary to say."""
+"""What the summary of a day needs after the raw day is removed: the last message in each direction of each thread.
+The summary decides which of them wait for an answer."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -24,8 +24,8 @@ from memplane.types import Entry, Kind, Memory, Op, Role, Turn
 
 
 class EntryPage(msgspec.Struct, frozen=True):
-    """Entries in the order they were said. Session histories tell time in seconds, and their readers ask for what came
-    after the last time they saw: so a page that would end within a second goes on to its end, however many that are."""
+    """Entries in the order of time. Session histories have timestamps in seconds, and readers ask for what came
+    after the last one they saw, so a page never ends within a second."""
 
     entries: list[EntryTime]
     more: bool
@@ -57,7 +57,7 @@ def _order(said: EntryTime) -> tuple[Instant, int]:
 
 
 def entries_without_turn(entry: Entry) -> EntryTime | None:
-    """Entries that show no turn are on record all the same: a managed turn that failed, a reply without words."""
+    """Entries without a turn are recorded too: a managed turn that failed, a reply without text."""
     if entry.op not in (Op.TURN, Op.HISTORY) or entry.body is None:
         return None
     try:
@@ -70,7 +70,7 @@ def entries_without_turn(entry: Entry) -> EntryTime | None:
     return EntryTime(entry.seq, said.at - said.at % SECOND)
 
 
-# A raw day as the store has it: what nobody judged yet, and what may go.
+# A raw day in the store: entries not judged yet, and entries that may be removed.
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +81,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     memories: tuple[Memory, ...]
     judged: frozenset[str]
     flagged: bool = False
-    """Whether it is in quarantine: it stays until somebody looks at it. What is kept of a day has no flags of its own, so
-    that a line of it would be told like any other."""
+    """Whether it is in quarantine: then it stays until it is reviewed. Lines kept of a day have no flags, so they
+    would be returned like any other."""
 
     @property
     def is_pinned(self) -> bool:
@@ -184,8 +184,8 @@ def shortened_line(text: str) -> str:
 
 
 def latest_in_threads(reader: Reader, day: str, seqs: Iterable[int]) -> list[PromotePayload]:
-    """Of these entries of a day. More than one of a thread may be kept: what counts is the last of all that there are, so
-    that days which are taken in parts, or on several machines, come to the same."""
+    """The lines of these entries. Several lines of a thread may be kept: the last one of all counts, so that days
+    compacted in parts, or on several machines, give the same result."""
     last: dict[tuple[Any, ...], tuple[Turn, dict[str, Any] | None]] = {}
     for entry in reader.ledger.at(list(seqs)):
         line = _line_of(entry)
@@ -205,7 +205,7 @@ def _thread_order(turn: Turn) -> tuple[Any, ...]:
 
 
 def _line_of(entry: Entry) -> dict[str, Any] | None:
-    """What tells the thread of a line that another program wrote."""
+    """What identifies the thread of a line that another program wrote."""
     said = decode(entry) if entry.op is Op.TURN and entry.body else None
     line = (said.metadata or {}).get(INTERACTION) if isinstance(said, TurnPayload) else None
     if not isinstance(line, dict):

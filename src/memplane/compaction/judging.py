@@ -30,12 +30,12 @@ _SHORT_WORDS = 8
 
 
 class RawEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One entry of a raw day, with what enrichment made of it and nobody judged yet."""
+    """One entry of a raw day, with derived memories that are not judged yet."""
 
     id: str
     turns: tuple[Turn, ...] = ()
     memories: tuple[Memory, ...] = ()
-    """Its own, and what it alone would have made where somebody had said so before."""
+    """Its own, and what it would have derived on its own if nothing had been said before."""
     episodes: tuple[tuple[Memory, tuple[str, ...]], ...] = ()
     """Each with the entries it quotes."""
     document: str | None = None
@@ -43,7 +43,7 @@ class RawEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Promotion(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to promote, and what it stands for."""
+    """A candidate for promotion and the entries it represents."""
 
     layer: Layer
     promoted: PromotePayload
@@ -113,7 +113,7 @@ def _of_memory(day: str, entry: RawEntry, memory: Memory) -> Promotion:
 
 
 def _named_speaker(entry: RawEntry, memory: Memory) -> str | None:
-    """Whom the words are from, where somebody is named: it need not be the owner."""
+    """The named speaker, if any; not necessarily the owner."""
     return next((turn.speaker for turn in entry.turns if turn.ordinal == (memory.ordinal or 0)), None)
 
 

@@ -17,8 +17,8 @@ _DAYS_MAX = 36_500
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """Days after which a layer is removed; None is never. Behavioral memory has no such days: it stays until somebody
-    forgets it."""
+    """Days after which a layer is removed; None is never. Behavioral memory has no limit: it stays until it is
+    forgotten."""
 
     profile: str
     raw_days: int | None
@@ -31,7 +31,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     """Who decides about learnings: a `person`, or the policy, `auto`."""
 
     def retains_summary_of(self, day: str, now: Instant) -> bool:
-        """Whether the summary of that day is still to be told."""
+        """Whether the summary of that day is within its retention."""
         return self.summary_days is None or day_start(day) >= first_retained(self.summary_days, now)
 
     @property

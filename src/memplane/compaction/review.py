@@ -1,4 +1,4 @@
-"""Compaction under review: what it would do or did with each day, and how learnings stand."""
+"""Review of compaction: what it does or did with each day, and the state of learnings."""
 
 from collections.abc import Sequence
 
@@ -59,7 +59,7 @@ class CompactionReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DueDay(msgspec.Struct, frozen=True):
-    """A day whose time is over."""
+    """A day whose retention has expired."""
 
     day: str
     entries: int

@@ -28,7 +28,7 @@ from memplane.types import NewEntry, Op, Receipt
 _ENTRIES_PER_STEP = 500
 """Other writers wait for a step."""
 OverdueLines = Callable[[Reader, Retention, Instant], list[CompactionLine]]
-"""Finds the lines of a layer whose retention is over."""
+"""Finds the lines of a layer whose retention has expired."""
 
 
 def days_due(reader: Reader, policy: Retention, now: Instant) -> list[str]:
@@ -91,7 +91,7 @@ def remove_some(
 def remove_some_lines(
     writer: Writer, recorder: Recorder, overdue: Sequence[CompactionLine], layer: str
 ) -> Receipt | None:
-    """Remove some lines of digests or summaries whose retention is over."""
+    """Remove a batch of digest or summary lines whose retention has expired."""
     victims = [(line.seq, line.id) for line in overdue][:_ENTRIES_PER_STEP]
     return _write_tombstones(writer, recorder, victims, {"retention": layer}) if victims else None
 
@@ -118,7 +118,7 @@ def plan(
 
 
 def overdue_summaries(reader: Reader, policy: Retention, now: Instant) -> list[CompactionLine]:
-    """Lines of summaries whose retention is over."""
+    """Summary lines whose retention has expired."""
     return [
         line
         for line in reader.compaction.lines(Layer.SUMMARY)

@@ -1,7 +1,7 @@
-"""Text under keys, as EntraBot's tools want it: `read_text`, `write_text`, `append_text`, `exists`, `list`.
+"""Text under keys, with the calls of EntraBot's tools: `read_text`, `write_text`, `append_text`, `exists`, `list`.
 
-Three hold to it: a directory, an object store, and an object store behind a cache (`cached.py`). Whoever appends loses
-nothing to whoever appends at the same time; whoever writes a whole text replaces what is there.
+Implementations: a directory, an object store, and an object store behind a cache (`cached.py`). Concurrent appends
+lose nothing; `write_text` replaces the whole text.
 """
 
 import time
@@ -99,7 +99,7 @@ def bytes_of(text: str, key: str) -> bytes:
 
 
 def pause_s(attempt: int) -> float:
-    """How long to wait before one more try: ever longer, and never as long as somebody else who waits too."""
+    """Seconds to wait before the next attempt: exponential, with jitter."""
     most = min(_PAUSE_MAX_S, _PAUSE_FIRST_S * 2.0 ** min(attempt, 16))
     return most * (1 + int.from_bytes(random_bytes(2))) / 65_536
 

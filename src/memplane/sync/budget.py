@@ -1,6 +1,8 @@
-"""The token budget: what an agent would load at its start, layer by layer, against what its model has room for.
+"""The token budget: the size of what an agent loads at its start, by layer, compared with its model's context
+window.
 
-Tokens are counted from above (`recall/tokens.py`); the ADR's own measure, four bytes a token, stands beside them.
+Tokens are estimated from above (`recall/tokens.py`). The ADR's own measure, four bytes per token, is reported as
+well.
 """
 
 from collections.abc import Iterable, Iterator
@@ -75,8 +77,9 @@ class TokenBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def budget_of(space: Space, *, summaries: Iterable[bytes] = (), sample: int | None = None) -> TokenBudget:
-    """Measure a space. `summaries` are those that another program wrote, beside those that the space has itself. With a
-    `sample`, a layer that has more items is estimated from so many of them, and says so: for who waits for an answer."""
+    """Measure a space. `summaries` are those that another program wrote, in addition to the space's own. With
+    `sample`, a layer with more items is estimated from that many of them and marked as estimated, for interactive
+    callers."""
     policy, settings = retention_of(space.settings), space.settings
     layers = (
         _behavioral_layer(space, sample),

@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 
 class CacheState(msgspec.Struct, frozen=True, kw_only=True):
-    """How the cache and its store stand."""
+    """State of the cache and its connection to the store."""
 
     offline: bool
     problem: str | None
@@ -75,7 +75,7 @@ class CachedText(msgspec.Struct, frozen=True, kw_only=True):
     mtime: str = ""
     """As the manifest has it."""
     sent: str = ""
-    """The batch of ours that it is known to have in it."""
+    """Token of the last batch that this copy includes."""
     data: bytes = b""
 
     def is_as(self, entry: ManifestEntry) -> bool:
@@ -312,8 +312,8 @@ class CachedBackend:
         return None if copy is None else StoredObject(copy.data, copy.version)
 
     def _set_aside(self, batch: WriteBatch, got: StoredObject) -> None:
-        """A text that waited replaces one that somebody else wrote meanwhile: the last writer wins, and theirs is kept
-        here, in `conflicts/`."""
+        """A delayed write replaces another machine's text: the last writer wins, and the replaced text is saved in
+        `conflicts/`."""
         bases = [operation.base for operation in batch.operations if operation.do == "write"]
         if bases and got.version not in {ABSENT, bases[0]} and got.data != batch.applied(b""):
             self._copies.set_aside(batch.key, got.data)
@@ -442,7 +442,7 @@ class CachedBackend:
         return new
 
     def _replace(self, old: CachedText | None, new: CachedText | None, key: str = "") -> None:
-        """Unless somebody else was faster: then theirs is newer than what we fetched."""
+        """Does nothing if another process saved a newer copy."""
         with self._ahead.locked():
             there = self._copies.load(old.key if old else key)
             if (there.version if there else None) != (old.version if old else None):

@@ -1,7 +1,8 @@
-"""Weekly digests as files: `compacted/YYYY-WW.md`, what raw days came to.
+"""Weekly digests as files: `compacted/YYYY-WW.md`.
 
-A file is made from the lines that the space holds, the same on every machine. A day that is compacted later than those
-after it goes to its place; other than that the file only grows at its end."""
+A file is generated from the space's digest lines and is the same on every machine. It grows at its end, except for
+a day that is compacted later than the days after it.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +16,7 @@ from memplane.space import Space
 from memplane.storage.compaction import CompactionLine
 
 # Files that are made out of the ledger for people to read: digests and summaries. Other programs write such files too; the
-# note tells ours from theirs, so that ours can be written anew, and theirs stay as they are.
+# note marks generated files, which are rewritten; other files are left unchanged.
 
 
 NOTE: Final = (
@@ -54,7 +55,7 @@ def _file(week: str, lines: Iterable[CompactionLine]) -> bytes:
 
 
 def _merged_lines(lines: Iterable[CompactionLine]) -> Iterator[str]:
-    """What was said several times that day is told once, with the ids of all."""
+    """A statement repeated on the same day appears once, with all ids."""
     ids: dict[tuple[str, str], list[str]] = {}
     for line in lines:
         ids.setdefault((line.kind, line.text), []).append(line.id)
@@ -63,7 +64,7 @@ def _merged_lines(lines: Iterable[CompactionLine]) -> Iterator[str]:
 
 
 def shorter(id_: str) -> str:
-    """As many digits of an id as tell it from others."""
+    """The shortest prefix of an id that is unique among the others."""
     prefix, _, digits = id_.partition("-")
     return f"{prefix}-{digits[:_SHORT]}"
 

@@ -1,7 +1,7 @@
-"""The log of who said what to whom: one line of JSON for each, one file for each day of UTC.
+"""The interaction log: one JSON line per message, one file per UTC day.
 
-Others write these files too, and people mend them by hand. So whatever is not a line of ours is passed over and left
-where it is, and fields nobody here knows are kept.
+Other programs write these files too, and people edit them. Lines that cannot be parsed are skipped and kept, and
+unknown fields are preserved.
 """
 
 import json
@@ -75,13 +75,13 @@ def interaction(
     at: datetime,
     id: str | None = None,
 ) -> Interaction:
-    """A new one, checked; `InvalidRequest` where nobody could make use of it later."""
+    """Create and validate an interaction; raises `InvalidRequest` for invalid fields."""
     if not channel:
         raise InvalidRequest(
             "channel is required: where it was said, such as teams_dm or email", field="channel"
         )
     if not summary or not summary.strip():
-        raise InvalidRequest("summary is required: what was said, in short", field="summary")
+        raise InvalidRequest("summary is required", field="summary")
     return Interaction(
         id=id or str(uuid.uuid4()),
         ts=_utc(at).isoformat(),
@@ -106,7 +106,7 @@ def _direction(given: str) -> Direction:
 
 
 def detect_channel(chat_id: str | None) -> str:
-    """Which channel a Teams chat id stands for; without one, somebody typed it into a terminal."""
+    """The channel of a Teams chat id; `terminal` without one."""
     if not chat_id:
         return TERMINAL
     if chat_id.endswith(_DIRECT):
@@ -129,7 +129,7 @@ def line_of(fields: Mapping[str, Any]) -> str:
 
 
 def parse(line: str) -> Interaction | None:
-    """What a line says; None where it is not one of ours."""
+    """The interaction on a line; None for any other line."""
     fields = logged(line)
     if fields is None or not _whole(fields):
         return None
@@ -155,8 +155,8 @@ def object_of(line: str) -> dict[str, Any] | None:
 
 
 def logged(line: str) -> dict[str, Any] | None:
-    """The object on a line of a log. A line that a crash cut off has no end, so what was written next stands behind
-    it on the same line, and is found there."""
+    """The object on a log line. After a crash, a truncated line and the next one share a line; the second one is
+    found there."""
     found = object_of(line)
     if found is None and (behind := line.rfind(_BEGINNING)) > 0:
         found = object_of(line[behind:])
@@ -165,7 +165,7 @@ def logged(line: str) -> dict[str, Any] | None:
 
 
 def logged_in(text: str) -> Iterator[dict[str, Any]]:
-    """The objects of a log, whatever their fields; other lines are passed over."""
+    """The objects of a log, with all their fields; other lines are skipped."""
     for line in text.split("\n"):
         found = logged(line) if line.strip() else None
         if found is not None:
@@ -182,7 +182,7 @@ def day_of(moment: datetime | date) -> str:
 
 
 def checked_day(day: str) -> str:
-    """A day somebody named; `InvalidRequest` where there is none such."""
+    """Validate a day given as text; raises `InvalidRequest` for an invalid one."""
     try:
         if _DAY.fullmatch(day):
             return date.fromisoformat(day).isoformat()
@@ -197,7 +197,7 @@ def key_of(day: str | datetime | date) -> str:
 
 
 def day_of_key(key: str) -> str | None:
-    """The day whose interactions stand under this key; None where it is another file."""
+    """The day of an interactions key; None for any other key."""
     if not (key.startswith(PREFIX) and key.endswith(_SUFFIX)):
         return None
     try:

@@ -21,8 +21,8 @@ Forgets = Mapping[str, Mapping[str, str]]
 
 
 class PlacedEntry(msgspec.Struct, frozen=True):
-    """Where in our own chain an entry stands, and the lines that say it: itself, and the tombstones it must not be
-    read without."""
+    """An entry's position in the local chain and the lines that express it: the entry itself, and the tombstones
+    that must be read with it."""
 
     position: int
     lines: tuple[SegmentLine, ...]
@@ -60,7 +60,7 @@ def entries_at(space: Space, positions: Positions) -> Iterator[tuple[int, Entry]
 
 
 def forgotten_positions(space: Space) -> Positions:
-    """Where what is forgotten stands."""
+    """Positions of forgotten entries."""
     return Positions.of(_places(space, [stone.id for stone in space.ledger.tombstones()]).values())
 
 
@@ -80,16 +80,16 @@ def merge_lines(space: Space, lines: Iterable[ExportLine], forgets: Forgets) -> 
 
 
 class BodyPosition(msgspec.Struct, frozen=True):
-    """Where with us the body of a line stands."""
+    """The local position of a line's body."""
 
     position: int
     is_same: bool
-    """Whether it is that very entry. Otherwise somebody else recorded the same at another time, which counts where it was
-    the first: whoever recorded it earlier has to say so."""
+    """Whether it is the same entry. Otherwise another replica recorded the same content at another time, and the
+    earlier record counts, so this replica has to publish an earlier one of its own."""
 
 
 def positions_of(space: Space, lines: Sequence[ExportLine]) -> list[BodyPosition | None]:
-    """Where with us these entries stand, which were merged before; None for tombstones, and for what nobody has here."""
+    """Local positions of entries that were merged before; None for tombstones and for unknown entries."""
     ids = list(dict.fromkeys(line.id for line in lines if line.op != TOMBSTONE))
     found: dict[str, tuple[int, Instant]] = {}
     for start in range(0, len(ids), _CHUNK):
@@ -141,8 +141,7 @@ def names_of(line: ExportLine) -> tuple[str, ...]:
 
 
 class TombstoneIndex:
-    """Tombstones by what they stand on and by who set them. Those that follow from others are not told: whoever reads
-    the others sets them too."""
+    """Tombstones by target and by author. Derived ones are left out: every reader of the others derives them."""
 
     def __init__(self, stones: Iterable[Tombstone]) -> None:
         self._on: defaultdict[str, list[Tombstone]] = defaultdict(list)

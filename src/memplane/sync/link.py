@@ -22,11 +22,11 @@ from memplane.sync.remote_state import RemoteState, load_remote_state, save_remo
 from memplane.sync.store import ObjectInfo, ObjectStore
 from memplane.sync.tree.names import FILES, GENERATED, INTERACTIONS, PREFIXES, STATE, below
 
-# Which replica of a space this is: the name under which it writes segments.
+# The replica's name, under which it writes segments.
 #
-# Only one may write under a name, because it alone knows which of its segments nobody needs. The name is made once and
-# kept in the space, together with the home it was made in: a copy of a data directory is another home, and becomes another
-# replica with its first push. Nothing is lost by that, since what a segment holds is found by content.
+# Only one replica may write under a name, because only it knows which of its segments are obsolete. The name is created
+# once and kept in the space with its home directory: a copy of a data directory has another home and becomes another
+# replica with its first push. Nothing is lost by that, since entries are found by content.
 
 
 _NAME = "replica"
@@ -54,7 +54,7 @@ def replica_of_space(space: Space, data: Path) -> Replica:
 
 
 def _home(data: Path) -> str:
-    """The directory itself and the path to it: a copy has another inode, or stands somewhere else."""
+    """The directory's inode and path: a copy of the directory has another inode or another path."""
     path = data.expanduser().resolve()
     try:
         inode = path.stat().st_ino
@@ -77,7 +77,7 @@ def silent(_what: str, _done: int, _total: int) -> None:
 
 
 class SyncLink:
-    """For the length of one pull or push, under a lock: nobody else on this machine syncs the same two meanwhile."""
+    """Lock the pair of space and remote for one pull or push, across the processes of this machine."""
 
     def __init__(
         self,
@@ -98,13 +98,14 @@ class SyncLink:
         self._pause = pause
         self._manifest: tuple[Manifest, str] | None = None
         self.orphans: list[str] = []
-        """Segments that nobody names, left behind by a machine that may never come back."""
+        """Segments that no manifest lists, left by a machine that may never return."""
 
     def save(self) -> None:
         save_remote_state(self.space, self.store.url, self.seen)
 
     def read_manifest(self, *, again: bool = False) -> bool:
-        """Whether anything changed since it was read last, in this link or, if all was taken in then, before it."""
+        """Whether anything changed since the last read in this link or, if everything was merged then, in an
+        earlier one."""
         unless = None if again else self.version or self.seen.version or None
         try:
             self._manifest = manifests.read(self.store, unless)
@@ -121,8 +122,8 @@ class SyncLink:
 
     @property
     def names_more(self) -> bool:
-        """Whether the manifest that is at hand names a segment which was not taken in: others' came in with our own update
-        of it, and it has not changed since."""
+        """Whether the known manifest lists a segment that was not merged: it may have arrived with this replica's
+        own update, without a change since."""
         return self._manifest is not None and any(
             segments.is_segment(key) and key not in self.seen.segments for key in self.manifest.entries
         )
@@ -142,7 +143,7 @@ class SyncLink:
         return self.manifest
 
     def note_orphans(self, listed: Iterable[ObjectInfo]) -> None:
-        """A machine that has just written a segment is about to name it; what nobody has named for a day is nobody's."""
+        """A segment is written before it is listed, so an unlisted one counts as orphaned after a day."""
         before = to_datetime(self.clock() - DAY)
         self.orphans = [
             item.key
@@ -161,7 +162,7 @@ class SyncLink:
 
 
 def is_file(key: str) -> bool:
-    """Whether an object is one of the readable files that a space is told by."""
+    """Whether an object is one of the readable files of a space."""
     return any(below(key, folder) is not None for folder in _FOLDERS)
 
 

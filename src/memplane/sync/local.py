@@ -50,7 +50,7 @@ class LocalObjects:
                     data = file.read()
                     if _version(os.fstat(descriptor)) == version:
                         return StoredObject(data, version)
-                    file.seek(0)  # somebody edits it as it is read
+                    file.seek(0)  # it was edited while it was read
         return None
 
     def put(self, key: str, data: bytes, *, expect: str | None = None) -> str:

@@ -1,16 +1,17 @@
-"""`manifest.json`: what is there, in one object, so that whoever starts need not list or fetch everything.
+"""`manifest.json`: an index of all objects in one object, so that a client need not list or fetch everything at
+start.
 
     {"schema_version": 1, "updated_at": "2026-04-17T20:00:00.000Z",
      "entries": {"behavioral/MEMORY.md": {"size": 1234, "mtime": "…", "sha256": "…"},
                  "behavioral/feedback_*.md": {"count": 15, "total_size": 24000}}}
 
-It is an index, not the truth: an object is written first, its entry after it, and `rebuild` makes all of it anew. What
-others put into it is kept. Everyone changes it by read, change, write under its version (`update`).
+An object is written first and listed afterwards; `rebuild` recreates the index from a listing. Members of other
+programs are preserved. Every change is read, modify, conditional write (`update`).
 
-Where many write at once, they get in each other's way. A writer who had to begin again `HOT_TRIES` times moves the
-entries below the first part of its paths (`interactions/…`) into a manifest of their own, `manifests/interactions.json`,
-and names that part in the root manifest, under `"split"`; the same happens to a part that has more than
-`HOT_ENTRIES` entries. From then on writers of different parts do not meet, and readers ask for one object more for each.
+Many concurrent writers compete for one object. A writer that had to retry `HOT_TRIES` times moves the entries below
+the first part of its paths (`interactions/…`) into a separate manifest, `manifests/interactions.json`, and names
+that part under `"split"` in the root manifest. The same happens to a part with more than `HOT_ENTRIES` entries.
+Writers of different parts then no longer compete, and readers request one more object per part.
 """
 
 import time
@@ -43,7 +44,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str | None = None
     count: int | None = None
     others: Mapping[str, Any] = {}
-    """Members that are none of ours."""
+    """Members of other programs."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: str = ""
     entries: Mapping[str, ManifestEntry] = {}
     split: tuple[str, ...] = ()
-    """First parts of paths whose entries have a manifest of their own; they are in `entries` all the same."""
+    """First parts of paths whose entries have a separate manifest; `entries` includes them too."""
     others: Mapping[str, Any] = {}
 
     def with_entry(self, key: str, entry: ManifestEntry) -> "Manifest":
@@ -70,8 +71,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Change = Callable[[Manifest], Manifest]
-"""Says what is different. Runs again whenever somebody else was faster, and perhaps after it has had its effect, so it
-must say the same thing each time: put these entries, drop those."""
+"""Computes the new manifest. It may run several times, even after its change was applied, so it must always make
+the same change: put these entries, drop those."""
 
 
 def read(store: ObjectStore, unless: str | None = None) -> tuple[Manifest, str]:
@@ -112,8 +113,8 @@ def update(
 
 
 def rebuild(store: ObjectStore, *, clock: Clock = system_clock, pause: Pause = time.sleep) -> Manifest:
-    """Make the manifest say what is there, whatever it said. What is written meanwhile may be missing until it is
-    written again, or until the next rebuild."""
+    """Recreate the manifest from a listing. Objects written at the same time may be missing until they are written
+    again, or until the next rebuild."""
     try:
         read(store)
     except ManifestUnreadable:
@@ -192,10 +193,10 @@ class _Read:
         return msgspec.structs.replace(manifest, split=self._root.split), _version(versions)
 
     def _split_off(self, parts: Iterable[str]) -> None:
-        """Move entries into manifests of their own, then say so in the root.
+        """Move entries into separate manifests, then name them in the root.
 
-        Whoever does the same meanwhile must not replace a part by less than the root has: the part's version is taken
-        before the root is read, so that of two who take it, the later one has read all that the earlier one read.
+        A concurrent split must not replace a part with fewer entries than the root has. So the part's version is
+        read before the root: of two writers, the later one has then read everything that the earlier one read.
         """
         before = {part: self._store.get(_part_key(part)) for part in parts}
         got = self._store.get(KEY)
@@ -230,7 +231,8 @@ def _hot_parts(before: Manifest, after: Manifest, *, is_hot: bool) -> set[str]:
 
 
 def _merged(root: Manifest, parts: Iterable[Manifest]) -> Manifest:
-    """All entries as one. What somebody put into the root who does not know of parts counts where it is newer."""
+    """All entries combined. An entry that another program added to the root, unaware of parts, counts if it is
+    newer."""
     entries: dict[str, ManifestEntry] = {}
     for part in parts:
         entries.update(part.entries)
@@ -304,7 +306,7 @@ def _parsed(got: StoredObject | None, key: str, store: ObjectStore) -> Manifest:
         )
     except (msgspec.MsgspecError, UnicodeError, RecursionError, InvalidRequest) as exc:
         raise ManifestUnreadable(
-            f"{key} in {store.url} is damaged ({exc}); nothing was changed. Move it away: it is made anew from what is there"
+            f"{key} in {store.url} is damaged ({exc}); nothing was changed. Remove it, and it is rebuilt from a listing"
         ) from exc
 
 

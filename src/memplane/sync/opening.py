@@ -1,13 +1,13 @@
-"""From a URL to an object store, with the credentials that the providers' own tools would find.
+"""Open an object store from a URL, with the credentials that the providers' own tools would find.
 
-    ~/memory, file:///mnt/memory                               a directory
-    az://container/prefix, az://account/container/prefix       Azure Blob Storage
-    https://account.blob.core.windows.net/container/prefix     the same; a SAS token may stand behind the ?
-    s3://bucket/prefix                                         Amazon S3, and what speaks like it (AWS_ENDPOINT_URL)
-    gs://bucket/prefix                                         Google Cloud Storage
+    ~/memory, file:///mnt/memory                            a directory
+    az://container/prefix, az://account/container/prefix    Azure Blob Storage
+    https://account.blob.core.windows.net/container/prefix  the same; a SAS token may follow the ?
+    s3://bucket/prefix                                      Amazon S3 and compatible services (AWS_ENDPOINT_URL)
+    gs://bucket/prefix                                      Google Cloud Storage
 
-The environment comes as a mapping. What is not in it and is no secret of ours (a role of the machine, a file that
-`gcloud` wrote) the client finds by itself.
+The environment is passed as a mapping. The client library itself finds other credentials, such as a role of the
+machine or a file that `gcloud` wrote.
 """
 
 import configparser

@@ -18,13 +18,13 @@ CACHED_BYTES_MAX = 256 * 1024 * 1024
 """Of segments that are held in memory between looking for tombstones in all and taking the first in; what is beyond is
 fetched twice."""
 BATCH_BYTES_MAX = 32 * 1024 * 1024
-"""Taken in at once: entries of many segments then come in the order they were recorded in."""
+"""Entries merged in one batch, so that entries of many segments arrive in the order of recording."""
 
 _ATTEMPTS_MAX = 10
 
 
 class PullCounts(msgspec.Struct, kw_only=True):
-    """What was taken in."""
+    """The result of a pull."""
 
     changed: bool = False
     """Whether anything was there that was not known."""
@@ -36,7 +36,7 @@ class PullCounts(msgspec.Struct, kw_only=True):
     conflicts: int = 0
     """Bodies that came under an id which another body has; both are kept."""
     damaged: list[str] = []
-    """Segments that are not what they are called; they were passed over."""
+    """Segments whose content does not match their name; they were skipped."""
     missing: list[str] = []
     """Segments that are named and not there; they are named no more."""
     unreadable: int = 0
@@ -59,7 +59,7 @@ def pull_segments(link: SyncLink, taken: PullCounts, *, again: bool = False) -> 
         absent = _pull_segments(link, fetch, taken)
         if not absent:
             break
-        # Somebody put others in their place since: the manifest knows which.
+        # They were replaced since; the manifest lists the new ones.
         link.read_manifest(again=True)
         gone = [key for key in absent if key in link.manifest.entries]
         if gone:
@@ -71,7 +71,7 @@ def pull_segments(link: SyncLink, taken: PullCounts, *, again: bool = False) -> 
 
 
 def _adopt_orphans(link: SyncLink) -> None:
-    """Where the manifest was lost, segments are there all the same, and perhaps nobody else has what they hold."""
+    """If the manifest was lost, segments still exist and may contain entries that no other replica has."""
     found = {
         item.key: ManifestEntry(size=item.size, mtime=iso(item.modified))
         for item in link.store.list(segments.PREFIX)
@@ -82,8 +82,8 @@ def _adopt_orphans(link: SyncLink) -> None:
 
 
 def pull_orphans(link: SyncLink, taken: PullCounts) -> None:
-    """Before they are deleted, what segments hold that nobody names is taken in: a manifest that was lost or cut off may
-    have named them. Damaged ones say nothing any more."""
+    """Merge unlisted segments before they are deleted: a lost or truncated manifest may have listed them. Damaged
+    ones are ignored."""
     read: list[list[SegmentLine]] = []
     for key in link.orphans:
         try:
@@ -128,8 +128,8 @@ class _Fetch:
 
 
 def _pull_segments(link: SyncLink, fetch: _Fetch, taken: PullCounts) -> list[str]:
-    """Take in what is new; returns what is named and not there. Nothing is taken in before all tombstones are read, so
-    that what is forgotten does not appear, not even for a moment."""
+    """Merge new segments; returns those that are listed but missing. All tombstones are read first, so that
+    forgotten content never appears, not even briefly."""
     new = sorted(
         (key for key in link.manifest.entries if segments.is_segment(key) and key not in link.seen.segments),
         key=lambda key: (segments.first_of(key), key),
@@ -184,7 +184,7 @@ def _merge(
 
 
 def segment_entries(link: SyncLink, found: Sequence[SegmentLine]) -> SegmentEntries:
-    """Which of our entries a segment holds that was just taken in."""
+    """The positions of a merged segment's entries in the local chain."""
     lines = list(_read(found))
     places = positions_of(link.space, lines)
     known = [(line, place) for line, place in zip(lines, places, strict=True) if place is not None]
@@ -214,7 +214,7 @@ def _batches(keys: Sequence[str], manifest: Manifest) -> Iterator[tuple[int, lis
 
 
 def _drop_unnamed(link: SyncLink) -> None:
-    """What the manifest does not name any more is held by other segments now, which were taken in before this."""
+    """Segments that the manifest no longer lists were replaced by others, which were merged before this."""
     link.seen.segments = {
         key: segment for key, segment in link.seen.segments.items() if key in link.manifest.entries
     }

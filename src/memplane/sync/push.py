@@ -1,8 +1,8 @@
-"""Giving out what is new here, and seeing to it that what is forgotten is not out there any more.
+"""Push: publish new entries, and remove forgotten content from the remote.
 
-An object is written first and named in the manifest after that; what is replaced is named no more first and deleted after
-that. Names of segments are journaled in the space before anything happens, so that after a crash each is either found in
-the manifest or known to be nobody's. A name enters the manifest once and leaves it once.
+An object is written before it is listed in the manifest, and removed from the manifest before it is deleted.
+Segment names are journaled in the space first, so that after a crash each is either listed or known to be orphaned.
+A name enters the manifest once and leaves it once.
 """
 
 import math
@@ -43,7 +43,7 @@ _CLASS_FACTOR = 8
 
 
 class PushCounts(msgspec.Struct, kw_only=True):
-    """What was given out."""
+    """The result of a push."""
 
     segments: int = 0
     bytes: int = 0
@@ -126,7 +126,7 @@ def _entries_in(chunk: Sequence[PlacedEntry], segment: Segment) -> SegmentEntrie
 
 
 def _without_forgotten(link: SyncLink) -> Iterator[_NewSegment]:
-    """Whatever holds a payload that is forgotten by now, whoever wrote it, is written anew without."""
+    """Rewrite every segment that contains a forgotten payload, including those of other replicas."""
     seen, generation = link.seen, link.space.ledger.generation()
     if generation == seen.generation and not any(held.foul for held in seen.segments.values()):
         return
@@ -188,7 +188,7 @@ def _replacement(
 
 
 def _read(link: SyncLink, key: str, held: SegmentEntries) -> list[SegmentLine] | None:
-    """As it is there; where that was damaged since it was taken in, out of our own ledger."""
+    """The segment as stored; if it was damaged since it was merged, rebuilt from the local ledger."""
     got = link.store.get(key)
     if got is None:
         return None
@@ -199,7 +199,7 @@ def _read(link: SyncLink, key: str, held: SegmentEntries) -> list[SegmentLine] |
 
 
 def _scrubbed(space: Space, found: Sequence[SegmentLine], stones: TombstoneIndex) -> Iterator[SegmentLine]:
-    """The same lines; of what is forgotten only what stays of it, and the tombstones beside it."""
+    """The same lines without forgotten payloads, with their tombstones."""
     for line in found:
         if line.line is None:
             if (segments.loose_id(line.raw) or "") not in stones:
@@ -221,7 +221,7 @@ def _scrubbed(space: Space, found: Sequence[SegmentLine], stones: TombstoneIndex
 
 
 def _write(link: SyncLink, made: Sequence[_NewSegment], given: PushCounts) -> None:
-    """Journal, write, name, and let go of what is not needed."""
+    """Journal, write and list new segments, then delete the replaced ones."""
     seen = link.seen
     seen.pending = tuple(dict.fromkeys((*seen.pending, *(one.segment.key for one in made))))
     seen.replacing = tuple(dict.fromkeys((*seen.replacing, *(key for one in made for key in one.replaces))))
@@ -252,8 +252,8 @@ def _put(link: SyncLink, segment: Segment) -> None:
 
 
 def _named(found: Manifest, made: Sequence[_NewSegment], now: Instant) -> Manifest:
-    """Each takes the place of others only where all of those are still there: somebody else may have replaced one, and
-    then there is something that this does not know of."""
+    """Each replaces others only if all of those are still listed: another replica may have replaced one, and its
+    segment is unknown here."""
     for one in made:
         if one.segment.key in found.entries or any(key not in found.entries for key in one.replaces):
             continue

@@ -1,9 +1,9 @@
-"""The readable files of a place, kept in step with the ledger: what people and other programs wrote is taken in, and
-what the space has to say is written.
+"""Keep the readable files of a remote in step with the ledger: import edits of people and other programs, and write
+changes of the space.
 
-Nothing is ever written over that was not read: every write expects the version that was seen last. A file that a Memplane
-wrote stands in the manifest with its version, and the ledger it was made of is there already, so nobody needs to fetch
-it; what is fetched is what somebody else wrote.
+Every write expects the version that was read last, so nothing unread is overwritten. A file written by Memplane is
+listed in the manifest with its version, and its ledger entries are pushed before it, so it need not be fetched.
+Only files of other writers are fetched.
 """
 
 from collections.abc import Collection, Mapping
@@ -57,12 +57,12 @@ class FilePushCounts(msgspec.Struct, kw_only=True):
     written: list[str] = []
     removed: list[str] = []
     kept: list[str] = []
-    """What somebody else wrote and we cannot take in: it is left as it is."""
+    """A file of another writer that cannot be imported; it is left unchanged."""
 
 
 def pull_files(link: SyncLink, done: FilePullCounts, taken: PullCounts) -> None:
-    """Take in what others wrote since the files were looked at last. The files are listed before the ledger is read once
-    more: what a Memplane made of its ledger is then known here, and not taken for an edit."""
+    """Import edits made since the last look. Files are listed before the ledger is read again, so that files
+    generated from a pushed ledger are not mistaken for edits."""
     everything = list(link.store.list())
     listed = {item.key: item for item in everything if is_file(item.key)}
     pull_segments(link, taken)
@@ -82,7 +82,7 @@ def pull_files(link: SyncLink, done: FilePullCounts, taken: PullCounts) -> None:
 
 
 def push_files(link: SyncLink, done: FilePushCounts, files: FilePullCounts, taken: PullCounts) -> None:
-    """Write what has changed since files were written last. Where somebody else was faster, theirs is taken in first."""
+    """Write what changed since the last write. If another writer was faster, its version is imported first."""
     for _ in range(_TRIES_MAX):
         before = _mark(link)
         if before == link.seen.rendered:
@@ -152,7 +152,7 @@ def _days(link: SyncLink) -> Collection[str] | None:
 
 
 def _write(link: SyncLink, done: FilePushCounts, days: Collection[str] | None) -> bool:
-    """False where somebody else wrote one of them meanwhile."""
+    """False if another writer changed one of them."""
     there = _DayFile(link)
     made: set[str] = set()
     for path, data in files_of(link.space, there=there, days=days, others=generated_files(link.space, days)):
@@ -187,7 +187,8 @@ def _is_expected(space: Space, path: str, days: Collection[str] | None) -> bool:
 
 
 class _DayFile:
-    """What stands in a day's file. Where that is not what was seen last, somebody wrote lines that are not taken in."""
+    """The content of a day's file. If it differs from the version read last, it contains lines that were not
+    imported."""
 
     def __init__(self, link: SyncLink) -> None:
         self._link = link

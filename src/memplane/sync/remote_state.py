@@ -1,7 +1,7 @@
-"""What a space knows of one remote place, kept in the space itself: a crash between any two requests finds it as it was.
+"""A space's knowledge of one remote, stored in the space itself, so that it is consistent after a crash between any
+two requests.
 
-Everything in it may be lost and found again: a replica that knows nothing reads all segments once more and finds that it
-has what they hold.
+All of it may be lost: a replica without it reads all segments again and finds that it has their entries.
 """
 
 from hashlib import sha256
@@ -36,28 +36,28 @@ class RemoteFile(msgspec.Struct, frozen=True, array_like=True):
     digest: str
     size: int = 0
     written: bool = False
-    """We wrote it; whoever else wrote it said so in the manifest, or did not."""
+    """Written by this replica. Other writers are listed in the manifest, or not at all."""
     apart: bool = False
-    """It cannot be taken in, and must not be written over."""
+    """It cannot be imported and must not be overwritten."""
 
 
 class RemoteState(msgspec.Struct):
-    """Changed in place by whoever holds the lock, and kept with `keep`."""
+    """Modified in place under the lock, and saved with `keep`."""
 
     replica: str = ""
     """Who knows this. A copy of a data directory is another one, and what the first was about to do is not its own."""
     version: str = ""
-    """Of the manifest; everything it names is taken in. Empty: none yet."""
+    """Version of the last manifest that was merged completely. Empty: none yet."""
     segments: dict[str, SegmentEntries] = {}
-    """Those that the manifest names and that are taken in."""
+    """Segments that the manifest lists and that were merged."""
     pending: tuple[str, ...] = ()
-    """Segments that we were about to write: unless the manifest names them, nobody knows them but us."""
+    """Segments that were about to be written; unless the manifest lists them, no other replica knows them."""
     replacing: tuple[str, ...] = ()
     """Segments that were about to be replaced: once the manifest does not name them, they can go."""
     foul: tuple[str, ...] = ()
     """Those of them that hold something forgotten: they go at once."""
     doomed: dict[str, Instant] = {}
-    """Segments that nobody names any more, and since when."""
+    """Segments that are no longer listed, and since when."""
     generation: int = -1
     """Up to which forget all segments were looked through."""
     files: dict[str, RemoteFile] = {}

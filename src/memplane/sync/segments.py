@@ -1,9 +1,9 @@
-"""Segments: runs of ledger lines as objects that never change.
+"""Segments: immutable objects with runs of ledger lines.
 
-`ledger/<replica>/<first>-<digest>.jsonl` holds lines as `transfer/full.py` writes them, entries and tombstones. The name
-ends with a digest of the content, so whoever reads one knows whether it is what was written, and whoever writes one
-twice writes the same. Plain text: it can be read, searched and mended without Memplane (docs/internals/sync.md has what
-compressing them would save)."""
+`ledger/<replica>/<first>-<digest>.jsonl` contains entries and tombstones as `transfer/full.py` writes them. The
+name ends with a digest of the content, so a reader can verify it, and writing one twice is harmless. Plain text: it
+can be read, searched and repaired without Memplane (docs/internals/sync.md measures compression).
+"""
 
 import re
 from bisect import bisect_right
@@ -124,7 +124,7 @@ class SegmentDamaged(RemoteError):
     code = "segment_damaged"
 
     def __init__(self, key: str, why: str) -> None:
-        super().__init__(f"{key!r} is not taken in: {why}")
+        super().__init__(f"{key!r} cannot be imported: {why}")
         self.key = key
         self.why = why
 
@@ -138,11 +138,11 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class SegmentLine(msgspec.Struct, frozen=True):
-    """A line as it stands in a segment."""
+    """A line of a segment."""
 
     raw: bytes
     line: ExportLine | None
-    """None where it is no line of this version's: it is kept, and passed over."""
+    """None for a line of an unknown format, which is kept and skipped."""
 
 
 def is_segment(key: str) -> bool:
@@ -154,7 +154,7 @@ def written(line: ExportLine) -> SegmentLine:
 
 
 def make(replica: str, first: int, lines: Iterable[SegmentLine]) -> Segment:
-    """One segment of these lines; `first` is where in the replica's own chain the first of them stands."""
+    """A segment with these lines; `first` is the position of the first one in the replica's chain."""
     raws = [line.raw for line in lines]
     data = b"".join(raw + b"\n" for raw in raws)
     digest = sha256(data).hexdigest()[:_DIGEST_HEX]
@@ -162,7 +162,7 @@ def make(replica: str, first: int, lines: Iterable[SegmentLine]) -> Segment:
 
 
 def checked(key: str) -> str:
-    """The key itself; `SegmentDamaged` where no segment is called like that, so that nobody asks for it."""
+    """The key itself; raises `SegmentDamaged` for a key that is not a segment's."""
     if _KEY.fullmatch(key) is None:
         raise SegmentDamaged(key, "no segment is called like that")
     return key
@@ -193,7 +193,7 @@ def replica_of(key: str) -> str | None:
 
 
 def first_of(key: str) -> int:
-    """Where its first line stands; 0 where it is no segment's name."""
+    """The position of its first line; 0 for a key that is not a segment's."""
     named = _KEY.fullmatch(key)
     return 0 if named is None else int(named["first"])
 

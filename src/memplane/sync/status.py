@@ -1,4 +1,4 @@
-"""How the sync of a space stands, from what is known here: nobody is asked, so it costs nothing and works offline."""
+"""Sync status of a space from local knowledge: no request is made, so it works offline."""
 
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ class PlaceStatus(msgspec.Struct, frozen=True, kw_only=True):
     unpushed: int
     """Entries that are here and were not there then."""
     to_clean: bool
-    """Something went here since: a push looks whether it is there, and writes that anew."""
+    """Content was forgotten here since; a push checks whether the remote has it and rewrites that."""
     segments: int
     bytes: int
     files: int

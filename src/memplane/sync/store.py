@@ -1,13 +1,13 @@
-"""What every object store must do. Each passes tests/sync/test_object_stores.py.
+"""The contract of an object store. Each implementation passes tests/sync/test_object_stores.py.
 
-A store keeps bytes under keys: relative paths with `/` between their parts, any Unicode, no part empty, `.` or `..`.
-Every write of other content gives an object another version, an opaque word that no other content of that key ever had
-(S3 makes it of the content alone, so what is written back to what it was may have its old version back). There is no
-lock and no order between keys: whoever changes what others change too reads, writes with `expect`, and begins again
-when that raises `Changed`.
+A store keeps bytes under keys: relative paths with `/` between their parts, any Unicode, no part empty, `.` or
+`..`. Every write of different content gives an object a new version, an opaque string that no other content of that
+key has had (S3 derives it from the content, so restored content may have its old version). There are no locks and
+no order between keys: a concurrent writer reads, writes with `expect`, and starts again after `Changed`.
 
-A write whose answer is lost may have happened all the same. Adapters try again what is safe to try again, so `Changed`
-may also mean that the caller's own write went through: look before you conclude."""
+A write whose response is lost may have succeeded. Adapters retry what is safe to retry, so `Changed` may also mean
+that the caller's own write succeeded: read the object before you conclude.
+"""
 
 import re
 import unicodedata
@@ -102,7 +102,7 @@ def _pieces(part: str) -> list[str]:
     while len(left.encode()) > _PART_BYTES_MAX:
         piece = left.encode()[:_PART_BYTES_MAX].decode(errors="ignore")
         while piece and unicodedata.combining(left[len(piece)]):
-            piece = piece[:-1]  # a mark stays with its letter, or some systems would compose them anew
+            piece = piece[:-1]  # a mark stays with its letter, or some systems would recompose them
         pieces.append(piece + _GOES_ON)
         left = left[len(piece) :]
     return [*pieces, left]

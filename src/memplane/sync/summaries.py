@@ -1,6 +1,7 @@
-"""A day in short for the person an agent works for: what waits for them, what was answered, what the agent began.
+"""The daily summary for the person an agent works for: open questions, answered questions, and threads the agent
+started.
 
-The rules are fixed and ask no model, so the same day always gives the same summary.
+The rules are fixed and use no model, so the same day always gives the same summary.
 """
 
 import json
@@ -74,7 +75,7 @@ def _sort(thread: list[dict[str, Any]], buckets: Buckets) -> None:
 
 
 def _counterparty(entry: Mapping[str, Any]) -> str:
-    """Who is at the other end: in Teams a chat, elsewhere a person; at a terminal, whoever sits there."""
+    """The counterparty: a chat in Teams, a person elsewhere, the user at a terminal."""
     metadata = entry.get("metadata")
     chat = _text(metadata, "chat_id") if isinstance(metadata, Mapping) else ""
     channel = _text(entry, "channel")

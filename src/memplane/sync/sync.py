@@ -61,10 +61,10 @@ class SyncStatus(msgspec.Struct, kw_only=True):
     unpushed: int
     """Entries that are here and not there."""
     unpulled: int
-    """Segments that are there and not taken in."""
+    """Remote segments that were not merged yet."""
     unpulled_bytes: int
     foul: int
-    """Segments there that hold something forgotten here; a push writes them anew."""
+    """Remote segments with content that was forgotten here; a push rewrites them."""
     segments: int
     bytes: int
     replicas: int
@@ -108,10 +108,8 @@ class Sync:
         return self._store.url
 
     def pull(self, *, look: bool = False) -> PullReport:
-        """Take in what others pushed. One request where there is nothing new.
-
-        Whoever edits a file by hand does not tell the manifest. With `look`, files are listed even if that is as it was.
-        """
+        """Pull what other replicas pushed. Costs one request if there is nothing new. Manual edits do not change
+        the manifest; with `look`, files are listed even if the manifest is unchanged."""
         pulled = PullReport(url=self.url, taken=PullCounts(), files=FilePullCounts())
         with only_one(self._data, self._space, self.url):
             link = self._link()
@@ -122,7 +120,7 @@ class Sync:
         return pulled
 
     def push(self, *, look: bool = False) -> PushReport:
-        """Take in what others pushed, and give out what is new here. One request where there is neither."""
+        """Pull, then push. Costs one request if nothing changed on either side."""
         pushed = PushReport(
             url=self.url,
             taken=PullCounts(),
@@ -137,7 +135,7 @@ class Sync:
             push_segments(link, pushed.given)
             if self._files:
                 push_files(link, pushed.files_given, pushed.files_taken, pushed.taken)
-                # What was taken in on the way is given out with the next push.
+                # What was imported on the way is pushed with the next push.
             self._wipe_names(link, before)
             note_synced(self._space, self.url, at=self._clock(), pushed=True)
         return pushed
@@ -152,7 +150,7 @@ class Sync:
             link.save()
 
     def _wipe_names(self, link: SyncLink, before: set[str]) -> None:
-        """A file's name tells what its memory says. Where one went, nothing is left of its name on the disk either."""
+        """A file's name reveals its memory's text. After a file is removed, its name is erased from the disk too."""
         if not before <= link.seen.files.keys():
             self._space.ledger.wipe()
 

@@ -1,4 +1,4 @@
-"""Keeping a space and a place alike: a push every so often, later and later while the place cannot be reached."""
+"""Sync continuously: push at intervals, with a growing delay while the remote is unreachable."""
 
 import math
 import random
@@ -14,7 +14,7 @@ from memplane.sync.remote_state import target_of
 from memplane.sync.sync import PushReport, Sync
 
 Wait = Callable[[float], bool]
-"""Waits so many seconds, or until somebody says stop; whether they did."""
+"""Wait that many seconds or until stopped; returns whether it was stopped."""
 
 INTERVAL_S = 60.0
 BACK_OFF_S_MAX = 900.0
@@ -26,8 +26,7 @@ _JITTER = 0.2
 
 
 class WatchStopped(Exception):
-    """Somebody said stop in the middle of a push; the next one goes on where it was. Nothing is wrong, so it is no error of
-    ours, and nobody takes it for an outage."""
+    """The watch was stopped during a push; the next push continues. This is not an error and not an outage."""
 
 
 class PushRound(msgspec.Struct, frozen=True):
@@ -39,7 +38,7 @@ class PushRound(msgspec.Struct, frozen=True):
 
 
 class SyncWatcher:
-    """Pushes until it is told to stop. Trouble of the place is told and waited out; anything else ends it."""
+    """Push until stopped. Remote errors are reported and waited out; other errors end it."""
 
     def __init__(
         self,
@@ -84,16 +83,12 @@ class SyncWatcher:
         return length * self._rng.uniform(1 - _JITTER, 1 + _JITTER)
 
 
-# What a server does once a day for a space that is synced: what its day came to reaches the place, and what decayed here
-# leaves it.
+# The server's daily push of a synced space: digests reach the remote, and expired raw days are removed from it.
 
 
 def daily_push(environment: Mapping[str, str]) -> Daily:
-    """Push to where the space was synced to last, if it ever was.
-
-    A place that cannot be reached keeps nobody's memory from decaying here: that is noted, and whoever pushes next, or
-    this one tomorrow, makes up for it.
-    """
+    """Push to the remote that the space was last synced with, if any. An unreachable remote does not stop retention
+    here: the failure is logged, and the next push makes up for it."""
 
     def work(space: Space, _day: str) -> None:
         target = target_of(space)

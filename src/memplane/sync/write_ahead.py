@@ -1,13 +1,13 @@
-"""What is acknowledged and not yet in the object store: a write-ahead file for each key, on this machine's disk.
+"""Acknowledged writes that are not in the object store yet: one write-ahead file per key, on the local disk.
 
-    ahead/<digest of the key>            operations that wait, a line each
-    ahead/<digest of the key>.sending    operations that are being sent: one batch at a time, and a whole one
-    ahead/<digest of the key>.attempt    where that batch stands in the object, if the store got it and its answer was lost
+    ahead/<digest of the key>            pending operations, one per line
+    ahead/<digest of the key>.sending    the batch being sent; one at a time
+    ahead/<digest of the key>.attempt    the offset of that batch in the object, in case its response is lost
     ahead/<digest of the key>.unlisted   an object that was sent and is not in the manifest yet
 
-An operation is acknowledged when its line is on disk. A batch is done when it is known to be in the store. Whoever finds
-one that is being sent, after a crash or an answer that never came, looks whether it is in the object already: by the
-place it was meant for, or by its lines, where they carry an `id`. So nothing is lost and nothing is sent twice.
+An operation is acknowledged when its line is on disk. A batch is done when it is known to be in the store. After a
+crash or a lost response, the next process checks whether the batch is already in the object: at its offset, or by
+lines with an `id`. So nothing is lost and nothing is sent twice.
 """
 
 import hashlib
@@ -105,13 +105,14 @@ class WriteQueue:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else looks at or changes files of the cache meanwhile; for moments, never across a request."""
+        """Exclusive access to the cache's files; held briefly, never during a request."""
         with self._lock("lock", wait=True):
             yield
 
     @contextmanager
     def alone(self, *, wait: bool) -> Iterator[bool]:
-        """Nobody else sends meanwhile, which may take as long as the store does. Without `wait`, says whether it is so."""
+        """Exclusive sending, which may take as long as the store does. Without `wait`, yields whether the lock was
+        acquired."""
         with self._lock("send-lock", wait=wait) as is_ours:
             yield is_ours
 
@@ -155,7 +156,7 @@ class WriteQueue:
         return WriteBatch(key=key, token=token, operations=operations, attempt=attempt)
 
     def attempting(self, batch: WriteBatch, length: int) -> WriteBatch:
-        """Note where the batch will stand before it is sent: an object that is so long is what it is put behind."""
+        """Record the offset of the batch before it is sent: the current length of the object."""
         with self._folder() as folder:
             folder.replace(digest_of(batch.key) + _ATTEMPT, f"{batch.token} {length}".encode())
         return msgspec.structs.replace(batch, attempt=length)

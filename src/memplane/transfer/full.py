@@ -101,7 +101,7 @@ TOMBSTONE = "tombstone"
 """The op of a line that is no entry."""
 
 _CHUNK_BYTES = 256 * 1024 * 1024
-"""So much is taken in at once: where it came together with something else, each part derives everything anew."""
+"""Size of a batch. Entries that belong together but arrive in different batches are derived again with each batch."""
 _PROGRESS_LINES = 5_000
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 _NONE = msgspec.Raw()
@@ -138,7 +138,7 @@ def full_lines(space: Space) -> Iterator[bytes]:
             yield encoded(line_of(entry, erased=entry.id in buried))
         seq = entries[-1].seq
     for tombstone in space.ledger.tombstones():
-        if tombstone.cause is None:  # whoever reads the one it goes with knows the others
+        if tombstone.cause is None:  # a reader of the one it belongs to derives the others
             yield encoded(line_of_tombstone(tombstone))
 
 
@@ -207,7 +207,7 @@ def import_full(space: Space, path: Path, *, progress: Callable[[int, int], None
 
 
 def _lines(path: Path, tally: ImportTally | None) -> Iterator[tuple[int, ExportLine]]:
-    """(bytes read, line); what is no line of this format is told to the tally."""
+    """(bytes read, line); invalid lines are reported to the tally."""
     done = 0
     with path.open("rb") as file:
         number = 0

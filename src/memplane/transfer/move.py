@@ -1,8 +1,9 @@
-"""An installation into another database: every space of every tenant, and the catalog.
+"""Copy an installation into another database: every space of every tenant, and the catalog.
 
-It can be killed at any point and run again: whatever is there already is compared, and only what differs is written. The
-source is read and never written. Each space is copied as of one moment; what comes into it meanwhile is taken over by
-another pass, and what comes in after the last pass is reported."""
+It can be killed at any point and run again: existing rows are compared, and only differences are written. The
+source is only read. Each space is copied from one snapshot; entries that arrive during the copy are copied by
+another pass, and entries after the last pass are reported.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -140,7 +141,7 @@ def complete(target: Store, view: CopyView) -> None:
 def problems_of(view: CopyView, target: Reader) -> Iterator[str]:
     """What is wrong with a copy, by chain and counts."""
     if view.position.head != target.ledger.head():
-        yield "the ledgers do not end alike"
+        yield "the ledgers end differently"
     counts = target.tables.counts()
     for name, wanted in view.counts.items():
         if wanted != counts[name]:
@@ -191,7 +192,7 @@ def _moved(
 
 
 PASSES_MAX = 3
-"""So often is looked for what came in meanwhile; somebody who never stops writing is not waited for."""
+"""Maximum number of passes: a writer that never stops is not waited for."""
 
 _NAMED_MAX = 20
 
@@ -253,7 +254,8 @@ class Move:
         progress: Callable[[MoveProgress], None] = _silent,
         wipe_bytes_max: int | None = None,
     ) -> None:
-        """`wipe_bytes_max` is how much may be written anew at once so that nothing erased stays in the target's files."""
+        """`wipe_bytes_max` limits how much is rewritten at once so that erased content does not stay in the
+        target's files."""
         self._source = source
         self._target = target
         self._progress = progress
@@ -261,8 +263,9 @@ class Move:
         self._written = 0
 
     def run(self, *, passes_max: int = PASSES_MAX) -> MoveReport:
-        """Make the target the same as the source. Raises `NotACopy`, before anything is written, where it holds
-        something else. With one pass, what comes in meanwhile is left for the next time, as a backup does."""
+        """Make the target identical to the source. Raises `NotACopy`, before anything is written, if the target
+        contains other data. With one pass, entries that arrive during the copy are left for the next run, as in a
+        backup."""
         self._check_target()
         report = MoveReport()
         standing: dict[Name, SpacePosition] = {}
@@ -371,8 +374,8 @@ class Move:
         return view
 
     def _copy_catalog(self, report: MoveReport, passes_max: int) -> int:
-        """Last: it says where things live, and nobody is to be let in before they do. Whoever serves the source counts on
-        in it, so that a look at it may not be the last."""
+        """Copied last: the catalog says where spaces are, and no client may connect before they are there. A
+        running server keeps counting in the source's catalog, so one comparison may not be enough."""
         made = CopyCounts()
         ours, theirs = self._source.catalog_tables(), self._target.catalog_tables()
         counts: dict[str, int] = {}

@@ -8,8 +8,8 @@ from memplane.storage.tables import META, Key, Row, RowStability, Table
 
 # Two tables side by side, in the order of their keys, a page of each at a time.
 #
-# Copying, taking in what came since, going on after a kill and checking are all the same walk: whatever differs is made the
-# same, or counted. Nothing has to be remembered about how far it went.
+# Copying, copying later changes, resuming after a kill and verifying are the same walk: differences are copied or counted.
+# No progress has to be stored.
 
 
 PAGE_ROWS = 500
@@ -45,7 +45,7 @@ class Count:
 
 
 def all_rows(place: ReadableTables, table: Table, after: Key | None = None) -> Iterator[Row]:
-    """In the order of keys. Pages are read when they are needed, so what is behind may change meanwhile."""
+    """In key order. Pages are read lazily, so earlier rows may change during the read."""
     while found := place.rows(table, after=after, limit=PAGE_ROWS, bytes_max=PAGE_BYTES):
         yield from found
         if table.heavy is None and len(found) < PAGE_ROWS:
@@ -108,7 +108,7 @@ def weight_of(table: Table, row: Row) -> int:
 
 
 ProgressListener = Callable[[str, int], None]
-"""A table, and how many rows of it were written just now."""
+"""A table and the number of rows written to it."""
 
 
 class NotACopy(InvalidRequest):
@@ -195,7 +195,7 @@ def _delete_extra_rows(source: ReadableTables, target: WritableTables, table: Ta
 
 def _extra_rows(source: ReadableTables, target: ReadableTables, table: Table, count: Count) -> Iterator[Row]:
     for ours, theirs in differences(source, target, table, count):
-        # A value of `meta` is replaced where it stands: a space is never without.
+        # A value of `meta` is replaced in place: a space is never without it.
         if theirs is None or (table is META and ours is not None):
             continue
         _check(table, ours, theirs)

@@ -1,4 +1,4 @@
-"""What EntraBot's settings say about memory. They are read anew with every call, as its programs expect."""
+"""EntraBot's settings for memory. They are read with every call, as EntraBot's programs expect."""
 
 import hashlib
 import sys
@@ -110,7 +110,7 @@ def write_env(path: Path, values: Mapping[str, str]) -> bool:
 
 
 def _with(text: str, values: Mapping[str, str]) -> str:
-    """A name that stands there keeps its place, and stands there once."""
+    """An existing name keeps its position and appears once."""
     for value in values.values():
         if not value.isprintable():
             raise InvalidRequest("a setting must be one line without control characters")

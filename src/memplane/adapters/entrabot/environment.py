@@ -1,4 +1,5 @@
-"""Settings out of the environment of whoever imports EntraBot: there is no `main` of ours to hand them down."""
+"""Settings from the process environment. EntraBot's programs import this package directly, so no `main` passes
+settings down."""
 
 import os
 from pathlib import Path
@@ -9,7 +10,7 @@ __all__ = ["EntraBotConfig", "get_config"]
 
 
 def get_config() -> EntraBotConfig:
-    """As the environment is now, and for what it does not say the file it names: nothing is remembered between calls."""
+    """The current environment, completed by the file that it names. Nothing is cached between calls."""
     file = os.environ.get(ENV_FILE)
     said = read_env(Path(file).expanduser()) if file else {}
     return config_from({**said, **os.environ})

@@ -1,4 +1,5 @@
-"""Telling Claude Code about the hook: its settings are a file of others, so they are merged, shown and copied first."""
+"""Add the hook to Claude Code's settings. The file belongs to the user, so the change is merged, shown and backed
+up first."""
 
 import json
 import shlex
@@ -54,7 +55,7 @@ def _hooks(group: Any) -> list[Any]:
 
 
 def _commands(groups: list[Any]) -> list[str]:
-    """The commands of ours that stand there, by whichever Python."""
+    """The existing commands that run this hook, with any Python."""
     return [str(hook["command"]) for group in groups for hook in _hooks(group) if _is_own_hook(hook)]
 
 

@@ -1,4 +1,4 @@
-"""The first run in the cloud: what there is on this machine is uploaded, entered into the manifest, and read back."""
+"""Migrate local memory to the cloud: upload it, list it in the manifest, and read it back."""
 
 import hashlib
 import math
@@ -43,7 +43,7 @@ class MoveResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def question(sources: Sequence[MoveSource]) -> str:
-    """What somebody is asked before anything leaves this machine."""
+    """The question to confirm before anything is uploaded."""
     size = sum(kilobytes(source.root) for source in sources)
     what = " + ".join(source.name for source in sources)
     return f"  Upload existing local memory (~{size} KB, {what}) to blob? [y/N] "
@@ -123,7 +123,9 @@ def _differing(store: ObjectStore, local: Mapping[str, Path]) -> list[tuple[str,
         if entry is None or got is None:
             wrong.append((key, f"is missing in {'the manifest' if got is not None else store.url}"))
         elif (len(got.data), hashlib.sha256(got.data).hexdigest()) != (entry.size, entry.sha256):
-            wrong.append((key, "is not what the manifest says; if nobody wrote it meanwhile, it was damaged"))
+            wrong.append(
+                (key, "does not match the manifest; unless another program changed it, it is damaged")
+            )
     return wrong
 
 

@@ -1,8 +1,8 @@
-"""What an agent has promised people and not done yet: one file of lines, in which the last line about a promise holds.
+"""Promises of an agent, as lines of one file. The last line about a promise is the current one.
 
-Lines are only ever added, until there are so many that reading them is a nuisance; then what was settled long ago goes.
-Every change here is a function from the text of the file to its new text, so that whoever keeps the file can write it
-under a condition and begin again when somebody else was faster.
+Lines are only appended. At `LINES_MAX` lines, promises resolved long ago are removed. Every change is a function
+from the text of the file to its new text, so that it can be written conditionally and repeated if another writer
+was faster.
 """
 
 import uuid
@@ -27,11 +27,11 @@ _ATTEMPTS = 2
 
 Result = TypeVar("Result")
 Change = Callable[[str], tuple[str, Result]]
-"""From the file's text to its new text, and whatever the caller wants to know of it."""
+"""From the file's text to its new text and a result for the caller."""
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True):
-    """Something somebody was told would happen."""
+    """Something that the agent announced to do."""
 
     id: str
     created_at: str

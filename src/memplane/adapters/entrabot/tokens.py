@@ -1,8 +1,8 @@
 """A token for the storage account of the agent's user.
 
-EntraBot gets one by three hops over its certificate, which is its own affair: a program that has EntraBot's
-`acquire_agent_user_storage_token` puts it in the place of this one. Without it there is the token that was handed in, or
-the one Azure's command line has for whoever is signed in.
+EntraBot requests one in three steps with its certificate; a program that has EntraBot's
+`acquire_agent_user_storage_token` uses that function instead. Otherwise the token comes from
+`ENTRABOT_STORAGE_TOKEN`, or from Azure's command line for the signed-in user.
 """
 
 import json

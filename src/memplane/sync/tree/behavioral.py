@@ -1,8 +1,8 @@
-"""Memories that were stored on purpose as files that people read and write: front matter, then what is remembered.
+"""Explicitly stored memories as files that people read and write: front matter, then the text.
 
-A file of ours says the `id` of its memory, which stays, and the `entry` it shows, where that is a later version. Whoever
-edits it replaces that version. A file without an id is somebody else's: its id follows from its path, and it is written
-as it was found until its memory is changed here.
+A generated file contains the `id` of its memory, which never changes, and the `entry` of the version it shows if
+that is a later one. Editing the file replaces that version. A file without an id was written by someone else: its
+id is derived from its path, and the file stays as it is until its memory changes here.
 """
 
 import re
@@ -39,7 +39,7 @@ FILE_BYTES_MAX = 1024 * 1024
 CALLER = Caller("", "tree")
 
 _OWN_FIELDS = ("id", "entry", "created", "updated", "state", "at_odds")
-"""Members that say where a file stands; changing them changes nothing."""
+"""Members that locate a file; changing them has no effect."""
 _SAID = ("type", "kind", "tags", "conversation", "project")
 _INDEX_MARK = (
     "<!-- memplane: this list is written anew with every change; take this line out to keep your own -->"
@@ -80,7 +80,7 @@ class FileNews(msgspec.Struct, frozen=True):
 
     draft: NewEntry
     replaced: tuple[str, ...] = ()
-    """Memories that took the place of what was edited, and are kept beside the edit."""
+    """Memories that replaced the edited one, and are kept in addition to the edit."""
 
 
 Verdict = FileUnchanged | FileForgotten | FileNews
@@ -264,7 +264,7 @@ def judged(
 
 
 def _edited(versions: Versions, first: Version) -> Version:
-    """What somebody saw who edits a file that does not say so: the newest version that was read from it."""
+    """The version that an edit without an `entry` was based on: the newest one that was read from the file."""
     heads = versions.heads(first)
     newest = max(
         heads, key=lambda head: (head.stored.page is not None, head.entry.recorded, head.id), default=first
@@ -317,7 +317,7 @@ def _body(space: Space, file: FileContent, base: Version | None, at: Instant) ->
 
 
 def restored(kept: str, edited: str) -> str:
-    """The edited text with what its writer could not see: where a placeholder stands for a secret still, the secret."""
+    """The edited text with secrets restored: placeholders that are still there become the secret again."""
     veil = SanitizedText(kept)
     if veil.text == kept:
         return edited
@@ -407,7 +407,7 @@ def _tags(file: FileContent, base: Version | None) -> tuple[str, ...]:
 
 
 def _created_at(space: Space, file: FileContent, modified: Instant | None) -> Instant:
-    """When a memory came to be that is not known here."""
+    """The creation time of a memory that is not known here."""
     for name in ("updated", "created"):
         try:
             at = parse_instant(_text(file.members, name) or "", field=name)

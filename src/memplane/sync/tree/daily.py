@@ -1,7 +1,7 @@
-"""Daily summaries of a space as files: `summaries/YYYY-MM-DD.html|json`, out of what the ledger has of a day.
+"""Daily summaries of a space as files: `summaries/YYYY-MM-DD.html|json`, generated from the ledger.
 
-A day whose raw traces are gone is told by what compaction kept of it for this, so its summary stays what it was. What
-somebody forgets is in neither. Nothing is written about a day of which nothing is known.
+After compaction removed a day's raw entries, its summary is generated from the lines that compaction kept, so it
+stays the same. Forgotten content is in neither. A day without content has no summary.
 """
 
 import json
@@ -27,7 +27,7 @@ _KEY = re.compile(r"summaries/(\d{4}-\d{2}-\d{2})\.(?:html|json)")
 
 
 class DailySummary(msgspec.Struct, frozen=True):
-    """A day in short, as its two files."""
+    """The summary of a day, as its two files."""
 
     day: str
     buckets: Buckets
@@ -54,14 +54,14 @@ def generated_files(space: Space, days: Collection[str] | None = None) -> Iterat
 
 
 def summaries_of(space: Space, days: Collection[str] | None = None) -> Iterator[DailySummary]:
-    """The oldest first: days that are over and that the policy still tells of."""
+    """Past days within the retention period, oldest first."""
     for day in summary_days(space):
         if (days is None or day in days) and (summary := _daily(space, day)):
             yield summary
 
 
 def summary_of(space: Space, day: str) -> DailySummary:
-    """One day; `NotFound` where there is nothing to tell of it."""
+    """One day; raises `NotFound` if there is nothing to summarize."""
     if day_start(checked_day(day)) + DAY > space.now():
         raise InvalidRequest(f"{day} is not over yet (in UTC); ask for a day that is past", field="day")
     summary = _daily(space, day) if _has_summary(space, day) else None
@@ -71,12 +71,12 @@ def summary_of(space: Space, day: str) -> DailySummary:
 
 
 def summary_in_part(space: Space, day: str, limit: int) -> DailySummary | None:
-    """What a summary would tell if no more than so many entries of its day were there: for who estimates."""
+    """The summary of at most that many entries of a day, for estimates."""
     return _daily(space, day, limit=limit)
 
 
 def is_expired_summary(space: Space, path: str) -> bool | None:
-    """Whether a summary's time is over; None where its day is not even past. False for any other file."""
+    """Whether a summary's retention has expired; None if its day is not past. False for any other file."""
     day = day_of_summary(path)
     if day is None:
         return False
@@ -84,7 +84,7 @@ def is_expired_summary(space: Space, path: str) -> bool | None:
 
 
 def day_of_summary(path: str) -> str | None:
-    """The day that a summary tells of; None where it is another file."""
+    """The day of a summary file; None for any other file."""
     found = _KEY.fullmatch(path)
     try:
         return None if found is None else checked_day(found[1])
@@ -102,8 +102,7 @@ def _has_summary(space: Space, day: str) -> bool:
 
 
 def _daily(space: Space, day: str, *, limit: int | None = None) -> DailySummary | None:
-    """All in the order in which it was said, and by id where that was at once: what was said last, and what stands first,
-    is the same before the day is removed and after."""
+    """In the order of time, then id, so that the order is the same before and after the raw day is removed."""
     found: list[tuple[Any, dict[str, Any]]] = []
     begin = day_start(day)
     for entry in space.overview.entries_on(day, limit=limit):

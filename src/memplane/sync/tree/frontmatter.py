@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 YAML_CHARS_MAX = 16 * 1024
-"""A longer head is read line by line only: nobody writes it by hand, and a YAML reader is slow."""
+"""Longer front matter is read line by line: people do not write that much, and YAML parsers are slow."""
 
 _BOM = "\ufeff"
 _DEPTH_MAX = 16
@@ -60,8 +60,8 @@ def part(text: str) -> SplitText:
 
 
 def with_members(head: str, changes: Mapping[str, Value | None]) -> str:
-    """The head with these members said so, each where it stood; new ones stand last, and None takes one away. Whatever
-    else is in it stays as it was written, comments too."""
+    """The front matter with these members set, each in its place; new ones at the end, None removes one. Everything
+    else stays as written, including comments."""
     parted = part(head)
     expected = {**parted.members, **{name: _plain(value) for name, value in changes.items()}}
     expected = {name: value for name, value in expected.items() if value is not None}
@@ -116,7 +116,7 @@ def _inner(head: str) -> str:
 
 
 def _blocks(inner: str) -> Iterator[tuple[str, str]]:
-    """(name, its lines): a member reaches to where the next one begins. What stands before the first has no name."""
+    """(name, its lines): a member ends where the next one begins. Lines before the first member have no name."""
     name, lines = "", ""
     for line in _LINE.findall(inner):
         found = _MEMBER.fullmatch(line)

@@ -1,4 +1,4 @@
-"""What was said, as the lines of its days: ours as others write them, theirs as turns of ours."""
+"""Turns as lines of daily interaction files, and lines of other programs as turns."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -53,7 +53,7 @@ def day_files(
 
 
 def day_of_entry(entry: Entry) -> str | None:
-    """The day on which it was said; None where nothing was said in it, or nobody can read it."""
+    """The day of an entry; None if it has no turn or cannot be read."""
     if not entry.body:
         return None
     try:
@@ -66,8 +66,8 @@ def day_of_entry(entry: Entry) -> str | None:
 
 
 def joined(space: Space, lines: list[InteractionLine], there: bytes) -> bytes:
-    """The day with what else stands in its file: lines of others that were not taken in, and what is no line at all, as
-    they are and where they were; without what is forgotten."""
+    """The day's file with the lines of other writers that were not imported, unchanged and in place, without
+    forgotten content."""
     ours = {entry_id(line.id) for line in lines}
     kept: list[tuple[str | None, str]] = []
     for raw in there.decode("utf-8", "surrogateescape").split("\n"):
@@ -122,7 +122,7 @@ def _recorded_then(kept: PromotePayload) -> TurnPayload:
 
 
 def _line_of(id_: str, said: TurnPayload) -> Interaction:
-    """The line of a turn. What another wrote is told as they did, without secrets."""
+    """The line of a turn. A line of another program is reproduced as written, without secrets."""
     source = (said.metadata or {}).get(INTERACTION)
     if isinstance(source, dict):
         fields = without_secrets({**source, "id": id_, "summary": clean(said.content)})
@@ -206,7 +206,7 @@ def _draft(raw: bytes) -> NewEntry:
         raise InvalidRequest("id: ids of this form belong to what is derived")
     at = to_instant(line.moment)
     if at > STATED_MAX:
-        raise InvalidRequest("ts is not a time that anybody can have said it at")
+        raise InvalidRequest("ts is out of range")
     said = _turn_payload(line, at)
     plain = line.fields() | {"ts": to_datetime(at).isoformat(timespec="microseconds")}
     if _line_of(line.id, said).fields() != plain:
@@ -240,7 +240,7 @@ def _name(value: Any) -> str | None:
 
 
 def _or(work: Any, default: Any) -> Any:
-    """What is no name for us is in the metadata all the same."""
+    """Values that are not valid names stay in the metadata."""
     try:
         return work()
     except InvalidRequest:

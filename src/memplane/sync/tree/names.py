@@ -20,7 +20,7 @@ GENERATED = (SUMMARIES, DIGESTS)
 INDEX = "MEMORY.md"
 FACTS = f"{STATE}/facts.json"
 WRITTEN = f"{STATE}/tree.json"
-"""What was written last, so that whoever reads the tree can tell an edit from an older version."""
+"""What was written last, so that a reader of the tree can distinguish an edit from an older version."""
 
 TYPES = {
     Kind.PREFERENCE: "user",
@@ -48,7 +48,7 @@ _QUOTED = re.compile(r"%([0-9a-f]{2})")
 
 
 def kind_of(type_: str) -> Kind:
-    """What sort of memory a file of this type is; those of a type that is not ours tell how things stand."""
+    """The kind of memory for a file type; files of unknown types become context."""
     return _KINDS.get(type_, Kind.CONTEXT)
 
 
@@ -74,7 +74,7 @@ def digits_of(id_: str, count: int = 12) -> str:
 
 
 def memory_id(*parts: str) -> str:
-    """An id that follows from these: whoever reads the same file gives the same one."""
+    """An id derived from these values: every reader of the same file derives the same one."""
     digest = sha256("\x00".join(("tree", *parts)).encode("utf-8")).digest()
     return f"mem-{uuid.UUID(bytes=digest[:16])}"
 
@@ -84,7 +84,7 @@ def put_id(*parts: str) -> str:
 
 
 def check_path(path: str) -> None:
-    """A relative path that stays where it is. It reaches no disk from here; whoever reads it later may take it to one."""
+    """Validate a relative path. It is not used for the local disk here, but a later reader might do so."""
     parts = path.split("/")
     if not path or len(path) > PATH_CHARS_MAX or any(part in ("", ".", "..") for part in parts):
         raise InvalidRequest("the path is none that a tree could have", field="path")

@@ -1,4 +1,4 @@
-"""What became of the files of a tree. Nothing is passed over in silence."""
+"""The result of reading or writing a tree. Every file is accounted for."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -7,19 +7,19 @@ import msgspec
 
 
 class TreeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was taken in, by path. Each file is in one of the lists; `conflicts` are taken too, and `rejected` stay where
-    they are."""
+    """Imported files by path. Each file is in one of the lists; `conflicts` are imported too, `rejected` files stay
+    unchanged."""
 
     taken: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     conflicts: tuple[tuple[str, str], ...] = ()
-    """(path, what to know of it): edited there and changed here meanwhile; both are kept."""
+    """(path, explanation): edited there and changed here; both versions are kept."""
     rejected: tuple[tuple[str, str], ...] = ()
     """(path, why). A line of a file has its number behind the path."""
     missing: tuple[str, ...] = ()
     """Written before and not there any more."""
     dropped: tuple[str, ...] = ()
-    """Of those, what was forgotten because somebody asked for it."""
+    """Of those, memories forgotten on request."""
     forgotten: tuple[str, ...] = ()
     """Says only what was forgotten here; it goes with the next write."""
     left: tuple[str, ...] = ()
@@ -34,13 +34,13 @@ class WriteReport(msgspec.Struct, frozen=True, kw_only=True):
     written: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    """What says only what is forgotten or stands elsewhere now."""
+    """Files whose content is forgotten or stored elsewhere now."""
     kept: tuple[tuple[str, str], ...] = ()
-    """(path, why): somebody edited it, and it was not taken in yet."""
+    """(path, reason): edited and not imported yet."""
 
 
 class TreeTally:
-    """Counts while files are taken in."""
+    """Counts during an import."""
 
     def __init__(self) -> None:
         self.taken: dict[str, None] = {}
@@ -67,8 +67,8 @@ class TreeTally:
         )
 
 
-# `state/tree.json`: which entry each file shows, and what the file was when it was written. With it a reader tells an edit
-# from an older version, and a file that somebody removed from one that was never there.
+# `state/tree.json`: which entry each file shows, and the file's digest when it was written. It distinguishes an edit from
+# an older version, and a removed file from one that never existed.
 
 
 class WrittenFile(msgspec.Struct, frozen=True):

@@ -30,7 +30,7 @@ from memplane.sync.tree.report import WrittenFiles
 from memplane.types import Memory, NewEntry, Op
 
 CARRIED_FILES = "tree_files"
-"""The category of files that are carried along: no recall tells of them."""
+"""The category of stored files that recall does not return."""
 CARRIED_BYTES_MAX = 256 * 1024
 
 _ALL = 1_000_000
@@ -172,7 +172,7 @@ def agent_files(space: Space) -> Iterator[tuple[str, str, str]]:
                 memory.id,
             )
         except NotFound:
-            continue  # forgotten meanwhile
+            continue  # forgotten since
 
 
 def judged_file(
@@ -212,7 +212,7 @@ def judged_file(
 
 
 def _judged_beside(space: Space, put: PutPayload, entry: str, live: str) -> Verdict:
-    """A file that was edited there and changed here: the other version is kept beside it."""
+    """A file that was edited there and changed here: the other version is kept under another name."""
     beside = _beside(put.key, put.value)
     taken = bool(space.ledger.status([put_id(put.key, entry, put.value)])[0])
     if taken or any(memory.key == beside for memory in space.facts.list(beside, limit=_ALL)):

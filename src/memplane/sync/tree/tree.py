@@ -1,8 +1,8 @@
-"""A space as a tree of plain files, both ways.
+"""A space as a tree of plain files, in both directions.
 
-`files_of` tells what the files are, `import_tree` what files mean for a space. `write_tree` and `read_tree` do the same over
-an object store, together with the ledger, which is the truth: with it another space becomes the same, without it the
-readable files are all there is to take.
+`files_of` generates the files and `import_tree` applies files to a space. `write_tree` and `read_tree` do the same
+with an object store, including the ledger, which is authoritative: with it another space becomes identical; without
+it only the readable files can be imported.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -57,7 +57,7 @@ There = Callable[[str], bytes | None]
 """What a file holds at the place that is written to; None where there is none."""
 
 OWN_INDEX: Final = f"{BEHAVIORAL}/{INDEX}"
-"""What an index that a person wrote is carried along as, whatever folder it stands in."""
+"""The name under which a person's own index is stored, whatever folder it is in."""
 
 _BATCH = 500
 
@@ -70,11 +70,11 @@ def files_of(
     days: Collection[str] | None = None,
     others: Iterable[tuple[str, bytes]] = (),
 ) -> Iterator[tuple[str, bytes]]:
-    """(path, content) of every readable file. Twice the same for the same space.
+    """(path, content) of every readable file; deterministic for the same space.
 
-    `prefix` is the folder of memories. `there` says what stands at the place now: what others wrote into a day's file
-    stays in it. `days` narrows interactions to these days. `others` are files that somebody else makes out of the
-    space, such as summaries and digests.
+    `prefix` is the folder of memories. `there` is the current content of the remote: lines that others wrote into a
+    day's file stay in it. `days` limits interactions to these days. `others` are files generated elsewhere, such as
+    summaries and digests.
     """
     check_prefix(prefix)
     records: dict[str, WrittenFile] = {}
@@ -88,7 +88,7 @@ def files_of(
     yield from (noted(path, text, entry) for path, text, entry in _texts(space, prefix))
     if (facts := facts_file(space)) is not None:
         yield FACTS, facts
-    yield from others  # before the days they are made of: what a day came to is there when it goes
+    yield from others  # before the days they are generated from, so that a digest exists when its day is removed
     for path, lines in day_files(space, days):
         yield path, joined(space, lines, (there(path) if there is not None else None) or b"")
     if records:
@@ -126,12 +126,12 @@ def import_tree(
     forget_missing: bool = False,
     dry_run: bool = False,
 ) -> TreeReport:
-    """Take files in. What is known changes nothing, so twice is once.
+    """Import files. Known content changes nothing, so importing is idempotent.
 
-    `modified` says when files were changed last: whoever takes in the same edit then records the same. `there` names all
-    the files there are, where `files` are only some of them; give it, or `WRITTEN` among the files, to learn what is
-    missing. A memory whose file is missing is forgotten with `forget_missing` only, and written again otherwise. With
-    `dry_run`, nothing is changed.
+    `modified` gives the files' modification times, so that every replica records the same edit identically. `there`
+    names all existing files if `files` are only some of them; give it, or `WRITTEN` among the files, to detect
+    missing ones. A memory whose file is missing is forgotten with `forget_missing` only, and written again
+    otherwise. With `dry_run`, nothing is changed.
     """
     check_prefix(prefix)
     taking = _TreeImport(space, dict(files), prefix=prefix, modified=modified or {}, dry_run=dry_run)
@@ -192,7 +192,7 @@ class _TreeImport:
             self._facts(data)
         elif below(path, FILES) is not None:
             self._judge(path, partial(judged_file, *told_of))
-            self._flush()  # the next one may be kept beside it
+            self._flush()  # the next one may be kept in addition to it
         elif below(path, STATE) is not None and path != WRITTEN:
             self._judge(path, partial(judged_carried, *told_of))
         elif day_of_key(path) is not None:
@@ -244,7 +244,7 @@ class _TreeImport:
             self._flush()
         versions = Versions(self._space)
         place = self._current_path(entry, path, homes)
-        if place is not None and place in there:  # somebody copied the file to write another one
+        if place is not None and place in there:  # a copy of the file, made to write another one
             members = {name: value for name, value in file.members.items() if name not in ("id", "entry")}
             file = msgspec.structs.replace(file, members=members)
         moved = place is not None and place not in there and entry in self._recorded
@@ -254,7 +254,7 @@ class _TreeImport:
         return verdict
 
     def _current_path(self, entry: str | None, path: str, homes: Mapping[str, str]) -> str | None:
-        """Under which other name the version stands that a file shows; None where it is in its place."""
+        """The other path of the version that a file shows; None if the file is in its place."""
         if entry is None or self._written.base(path) == entry:
             return None
         place = self._recorded.get(entry) or homes.get(entry)
@@ -269,7 +269,7 @@ class _TreeImport:
             )
 
     def _index(self, path: str, data: bytes) -> None:
-        """One that we wrote is written anew; a person's own is carried along."""
+        """A generated index is regenerated; a person's own index is stored."""
         if is_our_index(data.decode("utf-8", "replace")):
             self._tally.unchanged[path] = None
             return
@@ -305,7 +305,7 @@ class _TreeImport:
                 continue
             known, _ = self._space.ledger.status([record.entry])
             if not known or self._space.ledger.replacements(record.entry):
-                continue  # what was replaced since stands in another file
+                continue  # its replacement is in another file
             self._tally.missing.append(path)
             if forget:
                 self._forget(path, record.entry)

@@ -1,6 +1,6 @@
-"""A whole tree in an object store: the ledger and the readable files, out and in.
+"""Export and import of a whole tree in an object store: the ledger and the readable files.
 
-This is a copy made at once, for a move, a look or a backup; `sync` keeps a space and a place alike.
+This is a one-time copy for a migration, an inspection or a backup; `sync` keeps a space and a remote in step.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from memplane.transfer.full import TOMBSTONE, ExportLine, full_lines
 
 _REPLICA = "tree-replica"
 _NAME_BYTES = 8
-_NOT_IMPORTED = "it holds what was not taken in; import it first"
+_NOT_IMPORTED = "it contains edits that were not imported; import it first"
 
 
 def write_tree(
@@ -43,10 +43,10 @@ def write_tree(
     prefix: str = BEHAVIORAL,
     ledger: bool = True,
 ) -> WriteReport:
-    """Write all of the space. What somebody edited there and nobody took in yet is left as it is, and said so.
+    """Export the whole space. Files that were edited there and not imported yet are left unchanged and reported.
 
-    The ledger goes first, so that a tree which is there in part holds what its readable files are made of. Files that
-    say only what is forgotten are removed, or written anew without it.
+    The ledger is written first, so that a partial tree contains the source of its readable files. Files with only
+    forgotten content are removed or rewritten without it.
     """
     check_prefix(prefix)
     writing = _TreeExport(space, store)
@@ -79,7 +79,7 @@ def read_tree(
             files[listed.key] = got.data
             modified[listed.key] = listed.modified
     if dry_run and count:
-        # What the ledger would bring cannot be told from what the files say without taking it in.
+        # Without importing the ledger, its entries cannot be distinguished from edits in the files.
         files = {}
     report = import_tree(
         space,
@@ -171,7 +171,7 @@ class _TreeExport:
         forgotten: set[str],
         unchanged: set[str],
     ) -> None:
-        """Whatever there is beyond what was made: it goes where all it says is forgotten, or stands elsewhere."""
+        """Remaining files: one is removed if all its content is forgotten or stored elsewhere."""
         for path, data in files.items():
             if path in made:
                 continue
@@ -185,11 +185,11 @@ class _TreeExport:
                 elif rest != data:
                     self._put(path, rest, self._store.get(path))
             elif is_expired_summary(self._space, path) is None:
-                pass  # the clock of whoever wrote it is ahead
+                pass  # the writer's clock is ahead
             elif path in forgotten or (path in unchanged and _is_own_file(path, prefix)):
                 self._remove(path)
             elif any(below(path, folder) for folder in PREFIXES) and path not in unchanged:
-                self._kept.setdefault(path, "it is not one of ours")
+                self._kept.setdefault(path, "it was not written by Memplane")
 
     def _put(self, path: str, data: bytes, got: StoredObject | None) -> None:
         if got is not None and got.data == data:
@@ -198,7 +198,7 @@ class _TreeExport:
         try:
             self._store.put(path, data, expect=ABSENT if got is None else got.version)
         except Changed:
-            self._kept[path] = "somebody is writing it right now; export again"
+            self._kept[path] = "it is being written right now; export again"
         else:
             self._written[path] = data
 

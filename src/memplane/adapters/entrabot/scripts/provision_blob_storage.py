@@ -38,7 +38,8 @@ def _run_az(args: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def storage_account_name_for_tenant(tenant_id: str) -> str:
-    """One account a tenant, found again by everybody in it; names of accounts are unique in all of Azure."""
+    """One account per tenant, with a name that every user of the tenant derives; account names are unique across
+    Azure."""
     return f"{_ACCOUNT_PREFIX}{hashlib.sha256(tenant_id.encode()).hexdigest()[:16]}"
 
 
@@ -166,7 +167,7 @@ def provision(
 
 
 def say_cost() -> None:
-    """Once, so that nobody is surprised."""
+    """Print the expected cost once, before the first bill."""
     _say("")
     _say("  Estimated monthly cost (typical workload): ~$0.05–0.50/mo per Agent User")  # noqa: RUF001
     _say("  (Standard_LRS, less than 1 GB, less than 10,000 transactions a day)")

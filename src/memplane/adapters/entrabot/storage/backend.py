@@ -70,8 +70,8 @@ def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 class BlobBackend:
-    """Text in UTF-8 in a container. A text is replaced unconditionally, as its callers expect; appending loses nobody's
-    words."""
+    """UTF-8 text in a container. `write_text` replaces a blob unconditionally, as its callers expect; `append_text`
+    is conditional, so that concurrent appends lose nothing."""
 
     def __init__(self, store: BlobStore) -> None:
         self._store = store
@@ -100,7 +100,7 @@ class BlobBackend:
 
     async def _append(self, key: str, content: bytes) -> None:
         fetch = getattr(self._store, "fetch", None)
-        if fetch is None:  # somebody else's store, which tells no ETag
+        if fetch is None:  # a store of EntraBot's tests, without ETags
             before = await _or_nothing(self._store.get(key))
             await self._store.put(key, (before or b"") + content)
             return

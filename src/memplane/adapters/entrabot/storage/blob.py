@@ -1,7 +1,7 @@
-"""Blobs over HTTP: EntraBot's own small client, with its errors.
+"""EntraBot's HTTP client for blobs, with its errors.
 
-What it adds to what EntraBot asks of it: listings go on past the first page and give names as they are, any name may be
-a blob's, and a write may be told to create and never replace.
+Beyond EntraBot's own client, it lists all pages with decoded names, accepts any blob name, and can create a blob
+without replacing one.
 """
 
 import re
@@ -28,7 +28,7 @@ _MARKER = re.compile(r"<NextMarker>([^<]+)</NextMarker>")
 
 
 class ConcurrencyError(Exception):
-    """The blob is not what it was when it was read: nothing was written. Read it again and decide anew."""
+    """The blob changed since it was read, and nothing was written. Read it again and retry."""
 
 
 class Blob(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class BlobStore:
         response = await self._send("PUT", self.address_of(path), headers=headers, content=data)
         existed = if_none_match is not None and response.status_code == _CONFLICT
         if response.status_code == _STALE or existed:
-            raise ConcurrencyError(f"{path!r} was changed by someone else meanwhile; nothing was written")
+            raise ConcurrencyError(f"{path!r} was changed by another writer; nothing was written")
         response.raise_for_status()
         return str(response.headers.get("ETag", ""))
 

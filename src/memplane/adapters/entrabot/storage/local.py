@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _WAITING = ".memplane-waiting-"
-"""A file under this name is half written. It is not anybody's memory and no listing shows it."""
+"""Prefix of temporary files. Listings skip them."""
 
 
 class LocalBackend:
@@ -45,7 +45,7 @@ class LocalBackend:
         return True
 
     def append_text(self, key: str, text: str) -> None:
-        """In one write, so that what others append at the same time stands before it or behind it."""
+        """Append in a single write, so that concurrent appends do not interleave."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         raw = text.encode("utf-8")
@@ -69,7 +69,7 @@ class LocalBackend:
         ]
 
     def _path(self, key: str) -> Path:
-        """Where a key leads. A link that leads out of the directory is none of ours."""
+        """The path of a key. Raises `ValueError` for a link that leads out of the directory."""
         path = self._root.joinpath(*checked_key(key).split("/"))
         if not path.resolve().is_relative_to(self._root.resolve()):
             raise ValueError(f"{key!r} leads outside {self._root}")
@@ -77,7 +77,7 @@ class LocalBackend:
 
     @contextlib.contextmanager
     def _temporary(self, key: str, text: str) -> Iterator[tuple[Path, Path]]:
-        """A file beside the one that is to be, complete and on disk; it is gone afterwards."""
+        """A complete, synced temporary file next to the target; removed afterwards."""
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         waiting = path.with_name(f"{_WAITING}{secrets.token_hex(8)}")

@@ -1,4 +1,4 @@
-"""From files on this machine to a place for memory. The files stay: they are the way back."""
+"""Copy local files to a backend. The local files stay, so that the migration can be undone."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ def text_of(path: Path, root: Path) -> str:
 
 
 def _create(target: TextBackend, key: str, content: str) -> bool:
-    """Whether it was written: where the target can be told to, it replaces nothing that came meanwhile."""
+    """Whether the text was written. Targets with `create_text` never replace an existing text."""
     create = getattr(target, "create_text", None)
     if create is not None:
         return bool(create(key, content))

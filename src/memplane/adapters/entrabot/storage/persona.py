@@ -1,4 +1,4 @@
-"""The memory Claude Code keeps for a project, between its directory and `claude_memory/` in a place for memory."""
+"""Claude Code's memory of a project, copied between its directory and `claude_memory/` in a backend."""
 
 import sys
 from collections.abc import Callable
@@ -46,8 +46,8 @@ class PersonaBackend:
         return f"{PERSONA_PREFIX}/"
 
     def push_one(self, path: Path) -> None:
-        """Write one file over what is in the cloud. Raises `ValueError` for one that is not ours to upload; a file that is
-        gone is nothing to do, since whoever asks may come late."""
+        """Upload one file and replace the cloud's version. Raises `ValueError` for a file outside the directory;
+        does nothing for a file that no longer exists."""
         full = Path(path).resolve()
         root = self._root.resolve()
         if not full.is_relative_to(root):

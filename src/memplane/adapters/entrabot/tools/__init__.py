@@ -1,1 +1,1 @@
-"""What EntraBot keeps: who said what, the day in short, what was promised."""
+"""EntraBot's memory tools: interactions, daily summaries, promises and state."""

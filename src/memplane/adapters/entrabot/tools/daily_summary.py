@@ -50,7 +50,7 @@ def next_run_at(*, now: datetime, hour_pdt: int = summaries.HOUR) -> datetime:
 
 
 async def send_summary_email(*, token: str, html: str, subject: str, to: list[str]) -> None:
-    """Send a page through Microsoft Graph, as whoever the token is. Raises `TokenExpiredError` where it is not taken."""
+    """Send a page through Microsoft Graph as the token's user. Raises `TokenExpiredError` if the token is rejected."""
     message = {
         "subject": subject,
         "body": {"contentType": "HTML", "content": html},
@@ -74,7 +74,7 @@ async def run_daily_summary(
     token: str | None = None,
     to: list[str] | None = None,
 ) -> dict[str, Any]:
-    """All of it for a day (today, in UTC): kept in any case, and sent where there is a token and somebody to send it to."""
+    """Summarize a day (default: today in UTC), archive the page, and send it if there are a token and recipients."""
     found = summaries.summarize(get_backend(), day or day_of(datetime.now(UTC)), agent=agent_upn)
     sent_to = list(to or []) if token else []
     if token and sent_to:

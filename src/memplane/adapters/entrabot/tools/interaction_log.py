@@ -51,7 +51,7 @@ def log_interaction(
 
 
 def read_day(day: str) -> list[dict[str, Any]]:
-    """The lines of a day of UTC, in their order. What is not a line is passed over."""
+    """The interactions of a UTC day, in file order. Lines that are not JSON are skipped."""
     text = get_backend().read_text(key_of(day))
     entries: list[dict[str, Any]] = []
     for number, line in enumerate((text or "").split("\n"), start=1):
@@ -59,7 +59,7 @@ def read_day(day: str) -> list[dict[str, Any]]:
             continue
         entry = logged(line)
         if entry is None:
-            _log.warning("line %d of %s is not JSON and was passed over", number, key_of(day))
+            _log.warning("line %d of %s is not JSON and was skipped", number, key_of(day))
         else:
             entries.append(entry)
     return entries

@@ -1,4 +1,4 @@
-"""EntraBot's promises. In a container each write is made on what was read; on disk a line is added."""
+"""EntraBot's promises. In a container, writes are conditional on what was read; on disk, a line is appended."""
 
 import asyncio
 import logging
@@ -54,8 +54,7 @@ class ConditionalStore(Protocol):
 
 
 class _ConditionalBlobs:
-    """A container as that: what was not there must still not be there. What is written is told to the cache, so that the
-    manifest lists it."""
+    """The container as a `ConditionalStore`. Each write is reported to the cache, so that the manifest lists it."""
 
     def __init__(self, store: BlobStore, backend: MemoryBackend) -> None:
         self._store = store
@@ -98,7 +97,7 @@ async def add_promise(
 
 
 async def list_promises(*, open_only: bool = True, backend: TextBackend | None = None) -> list[Promise]:
-    """Every promise as it stands, or those that are not settled."""
+    """All promises, or only those that are open."""
     store = _get_conditional_store() if backend is None else None
     if store is not None:
         raw, _ = await store.get(PROMISES_KEY)
@@ -132,7 +131,7 @@ async def _change(change: book.Change[Result], backend: TextBackend | None) -> R
         try:
             await store.put(PROMISES_KEY, after.encode("utf-8", _ODD), if_match=etag or None)
         except ConcurrencyError:
-            _log.warning("%s was changed by someone else meanwhile; reading it again", PROMISES_KEY)
+            _log.warning("%s was changed by another writer; reading it again", PROMISES_KEY)
         else:
             return result
-    raise PromiseStoreConflict(f"{PROMISES_KEY} was changed by others twice meanwhile; try again")
+    raise PromiseStoreConflict(f"{PROMISES_KEY} was changed twice by other writers; try again")

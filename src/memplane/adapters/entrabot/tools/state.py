@@ -31,7 +31,7 @@ def write_watched_chats(backend: TextBackend, chat_ids: Iterable[str]) -> None:
 
 
 def read_email_cursor(backend: TextBackend) -> str | None:
-    """The time of the last mail that was read, as it stands there; None before the first."""
+    """The timestamp of the last mail read; None before the first."""
     return _read(backend, EMAIL_CURSOR).strip() or None
 
 
