@@ -19,7 +19,7 @@ from memplane.server.exchange import HttpExchange, Observer
 from memplane.server.guard import Guard, credential_of
 from memplane.server.limits import THREADS_MAX, CallerSlots
 from memplane.server.metering import Metering, quota_headers
-from memplane.server.request import check_media, decode_body, discard_body, is_small, read_body, read_query
+from memplane.server.request import check_media, decode_body, discard_body, read_body, read_query
 from memplane.server.routing import PathRouter
 from memplane.types import TENANT_DEFAULT
 
@@ -107,7 +107,7 @@ class App:
     def _room(self, exchange: HttpExchange, operation: Operation) -> AbstractAsyncContextManager[object]:
         """A large body stays in memory until it is answered, so a caller may send only a few at once. Further ones are not
         read, and their clients wait."""
-        if is_small(exchange.headers):
+        if exchange.small:
             return nullcontext()
         lasting = isinstance(operation, AsgiRoute) and operation.lasting
         large = self._large_lasting if lasting else self._large
@@ -129,7 +129,7 @@ class App:
     async def _call(self, exchange: HttpExchange, endpoint: Endpoint, scope: Scope, receive: Receive) -> None:
         """A request loses most time on its way between threads. So a small body is read before authentication, and
         everything else runs in one thread; a large body is read only after authentication."""
-        small = is_small(exchange.headers)
+        small = exchange.small
         principal = None if small else await exchange.in_thread(self._authenticate, exchange, endpoint)
         raw = await self._body(exchange, receive, endpoint.body_bytes_max)
 

@@ -16,9 +16,11 @@ from starlette.types import Message, Receive, Scope, Send
 
 from memplane.auth.principal import Principal
 from memplane.server.endpoint import AsgiRoute, CallUsage, Operation
+from memplane.server.request import is_small
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _SEND_SECONDS_MAX = 60.0
+_DEFAULT_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 _STARTS = frozenset({"http.response.start", "websocket.http.response.start", "websocket.accept"})
 
 T = TypeVar("T")
@@ -47,6 +49,8 @@ class HttpExchange:
         self.request_id = self._request_id()
         self.route: Operation | None = None
         self.principal: Principal | None = None
+        self.small = is_small(self.headers)
+        """Whether the body fits into the buffer that the server reads anyway."""
         self.body_read = False
         self.request_bytes = 0
         self.response_bytes = 0
@@ -121,8 +125,8 @@ class HttpExchange:
         if self.method is None and "websocket.http.response" not in self.scope.get("extensions", {}):
             await self.send({"type": "websocket.close", "code": 1008})
             return
-        response.headers.setdefault("x-content-type-options", "nosniff")
-        response.headers.setdefault("cache-control", "no-store")
+        given = {name for name, _ in response.raw_headers}
+        response.raw_headers += [pair for pair in _DEFAULT_HEADERS if pair[0] not in given]
         if self.method == "HEAD":
             start = {"status": response.status_code, "headers": response.raw_headers}
             await self.send({"type": "http.response.start", **start})

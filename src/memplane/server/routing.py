@@ -57,7 +57,7 @@ class PathRouter(routing.Router):
             if (socket := self._sockets.get(path)) is not None:
                 await self._serve(socket, scope, receive, send)
                 return
-            scope = {**scope, "type": "http", "method": "WEBSOCKET"}  # which no route accepts
+            scope = {**scope, "type": "http", "method": _WEBSOCKET}
         scope["path"] = path
         if (fixed := self._fixed.get(path)) is not None:
             await fixed.handle(scope, receive, send)
@@ -87,7 +87,8 @@ class PathRoute(routing.Route):
         operation = self._operations.get(scope["method"])
         if operation is None:
             allowed = ", ".join(sorted(self._operations))
-            raise HttpError(405, "method_not_allowed", f"this path takes {allowed}", {"allow": allowed})
+            refused = "speaks no websockets; it takes" if scope["method"] == _WEBSOCKET else "takes"
+            raise HttpError(405, "method_not_allowed", f"this path {refused} {allowed}", {"allow": allowed})
         await self._serve(operation, scope, receive, send)
 
 
@@ -126,6 +127,8 @@ register_url_convertor("segment", _Segment())
 register_url_convertor("segments", _Segments())
 register_url_convertor("rest", _Rest())
 
+_WEBSOCKET = "WEBSOCKET"
+"""The method of a websocket on a path that serves none; no operation has it."""
 _AT_THE_END = re.compile(r"/\{(\w+):path\}$")
 _UNRESERVED = re.compile(rb"[A-Za-z0-9_.~/-]*")
 

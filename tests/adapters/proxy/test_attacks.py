@@ -127,7 +127,7 @@ def test_a_store_that_hangs_costs_the_time_of_one_recall(open_plane, monkeypatch
     """
     All that is read before a turn shares one time: whoever is asked later has what is left of it.
     """
-    let_go, given, glance, awaited = threading.Event(), [], TimeBox.glance, TimeBox.awaited
+    let_go, given, quick, awaited = threading.Event(), [], TimeBox.quick, TimeBox.awaited
 
     def hanging(self, *_args, **_options):
         let_go.wait(20)
@@ -144,7 +144,7 @@ def test_a_store_that_hangs_costs_the_time_of_one_recall(open_plane, monkeypatch
         monkeypatch.setattr(Ledger, "pinned_texts", hanging)
         for name in ("recall", "recall_by_words"):
             monkeypatch.setattr(Space, name, hanging)
-        monkeypatch.setattr(TimeBox, "glance", noted(glance))
+        monkeypatch.setattr(TimeBox, "quick", noted(quick))
         monkeypatch.setattr(TimeBox, "awaited", noted(awaited))
         tools = [{"type": "function", "function": {"name": "look"}}]
         fronted.openai().chat.completions.create(**body(ASKED), tools=tools)

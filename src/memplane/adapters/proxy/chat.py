@@ -282,7 +282,7 @@ _HEALTH_S = 10.0
 class ChatExchange(msgspec.Struct, frozen=True, kw_only=True):
     """A message, the memories recalled for it, and the answer."""
 
-    message: str
+    message: str = msgspec.field(name="said")
     recalled: tuple[ServiceBlock, ...]
     """The memories added to the prompt."""
     answered: str
