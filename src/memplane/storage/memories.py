@@ -123,10 +123,6 @@ class MemoriesReader(SessionReader):
         """For each superseded memory, the last one of its chain of successors."""
         return dict(self._session.all("heirs", ids=list(ids)))
 
-    def all_replaced(self, seqs: Sequence[int]) -> list[int]:
-        """Those of these entries that have memories, all of them superseded."""
-        return [seq for (seq,) in self._session.all("all_replaced", seqs=list(seqs))]
-
     def rated_by(self, seqs: Sequence[int]) -> bool:
         """Whether one of these entries is feedback."""
         return bool(self._session.one("rated_by", seqs=list(seqs))[0])

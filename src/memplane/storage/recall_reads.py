@@ -168,7 +168,7 @@ class RecallReader(SessionReader):
         *,
         episodes_max: int,
     ) -> tuple[frozenset[int], list[tuple[str, str]], list[Memory]]:
-        """See `Memories.all_replaced` for the entries, `Claims.conflicts` for the memories, and
+        """Of the entries, those whose memories are all superseded; `Claims.conflicts` of the memories; and
         `Episodes.of_conversations`."""
         replaced, conflicts, episodes = [], [], []
         if seqs:
