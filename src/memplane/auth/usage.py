@@ -244,20 +244,20 @@ class UsageReports:
         cycle = self._allowance.cycle()
         found = self._tallies(tenant, cycle.first, cycle.next - 1)
         whole = _added(found, lambda _: None).get(None, UsageCounts())
-        standing = self._allowance.status(tenant)
+        status = self._allowance.status(tenant)
         ingested = UsageLimit(used=whole.ingest_events)
-        if standing is not None:
+        if status is not None:
             ingested = UsageLimit(
-                used=standing.used,
-                limit=standing.limit,
-                remaining=max(0, standing.limit - standing.used),
-                percentage_used=round(100 * standing.used / standing.limit, 2) if standing.limit else 100.0,
+                used=status.used,
+                limit=status.limit,
+                remaining=max(0, status.limit - status.used),
+                percentage_used=round(100 * status.used / status.limit, 2) if status.limit else 100.0,
             )
         return UsageLimits(
             plan=self._allowance.plan,
             billing_cycle_day=self._allowance.cycle_day,
             reset_date=cycle.reset_date,
-            is_within_quota=standing is None or standing.used < standing.limit,
+            is_within_quota=status is None or status.used < status.limit,
             limits={
                 "requests": UsageLimit(used=whole.requests),
                 "tokens": UsageLimit(used=whole.tokens),

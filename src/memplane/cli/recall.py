@@ -99,14 +99,14 @@ def recall(
         _print_recall(call, space.recall(request), explain=explain)
 
 
-def _print_recall(call: CommandContext, told: Recall, *, explain: bool) -> None:
+def _print_recall(call: CommandContext, result: Recall, *, explain: bool) -> None:
     if explain:
-        call.out.answer(told, *_explained(told))
+        call.out.answer(result, *_explained(result))
     else:
-        call.out.answer_text(told, told.text)
-    for reason in told.degraded:
+        call.out.answer_text(result, result.text)
+    for reason in result.degraded:
         call.out.warn(f"the result may be incomplete: {reason}")
-    if not told.blocks and not told.text:
+    if not result.blocks and not result.text:
         call.out.note("No matching memories.")
 
 
@@ -174,8 +174,8 @@ def feedback(
     )
 
 
-def _explained(told: Recall) -> tuple[Table, Table]:
-    routing = told.routing
+def _explained(result: Recall) -> tuple[Table, Table]:
+    routing = result.routing
     return (
         pairs(
             [
@@ -185,10 +185,12 @@ def _explained(told: Recall) -> tuple[Table, Table]:
                 ("time", routing.temporal_intent or "none"),
                 ("channels", ", ".join(routing.channels)),
                 ("documents", routing.strategy or "none"),
-                ("took", f"{told.timings.get('total', 0):.1f} ms"),
+                ("took", f"{result.timings.get('total', 0):.1f} ms"),
             ]
         ),
-        table("hit", "score", "channels (rank)", "id", rows=[*map(_row, told.hits), *map(_row, told.spans)]),
+        table(
+            "hit", "score", "channels (rank)", "id", rows=[*map(_row, result.hits), *map(_row, result.spans)]
+        ),
     )
 
 

@@ -141,10 +141,10 @@ def status(
     """Show what is pending on both sides, without changes. Exit code 3 if they are not in sync."""
     call.name_space(name)
     with _linked(call, _Options(to, keep_memory_local=keep_memory_local)) as (link, _):
-        standing = link.status()
-    document = {**msgspec.to_builtins(standing), "even": standing.even}
-    call.out.answer(document, *_status_json(standing))
-    if not standing.even:
+        status = link.status()
+    document = {**msgspec.to_builtins(status), "even": status.even}
+    call.out.answer(document, *_status_json(status))
+    if not status.even:
         raise typer.Exit(FOUND_WRONG)
 
 
@@ -252,15 +252,15 @@ def _make_sure(call: CommandContext, link: Sync, *, yes: bool) -> None:
     """Ask before the first upload to an empty location."""
     if yes:
         return
-    standing = link.status()
-    if not standing.empty or not standing.unpushed:
+    status = link.status()
+    if not status.empty or not status.unpushed:
         return
-    size = f"{_entries(standing.unpushed)} (~{_kib(link.unpushed_bytes()):,} KB)"
+    size = f"{_entries(status.unpushed)} (~{_kib(link.unpushed_bytes()):,} KB)"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise InvalidRequest(
-            f"{standing.url} is empty; {size} of {call.space_name!r} would be uploaded. Add --yes to confirm"
+            f"{status.url} is empty; {size} of {call.space_name!r} would be uploaded. Add --yes to confirm"
         )
-    question = f"This will upload {size} of {call.space_name!r} to {standing.url}. Continue?"
+    question = f"This will upload {size} of {call.space_name!r} to {status.url}. Continue?"
     if not call.out.confirm(question):
         call.out.note("Nothing was uploaded.")
         raise typer.Exit(MENDABLE)
@@ -319,18 +319,18 @@ def _pull_json(taken: PullCounts) -> Iterator[RenderableType]:
         yield line((f"{_entries(taken.conflicts)} with an id that already exists; both are kept", "yellow"))
 
 
-def _status_json(standing: SyncStatus) -> Iterator[RenderableType]:
-    verdict = ("In sync", "green") if standing.even else ("Not in sync", "yellow")
+def _status_json(status: SyncStatus) -> Iterator[RenderableType]:
+    verdict = ("In sync", "green") if status.even else ("Not in sync", "yellow")
     yield pairs(
         [
-            ("storage", standing.url),
-            ("to push", _entries(standing.unpushed)),
-            ("to pull", f"{_segments(standing.unpulled)} ({_kib(standing.unpulled_bytes):,} KB)"),
-            ("to clean", f"{_segments(standing.foul)} with forgotten data"),
-            ("ledger", f"{_segments(standing.segments)} ({_kib(standing.bytes):,} KB)"),
-            ("machines", f"{standing.replicas:,}"),
-            ("files", f"{standing.files:,}"),
-            ("replica", standing.replica),
+            ("storage", status.url),
+            ("to push", _entries(status.unpushed)),
+            ("to pull", f"{_segments(status.unpulled)} ({_kib(status.unpulled_bytes):,} KB)"),
+            ("to clean", f"{_segments(status.foul)} with forgotten data"),
+            ("ledger", f"{_segments(status.segments)} ({_kib(status.bytes):,} KB)"),
+            ("machines", f"{status.replicas:,}"),
+            ("files", f"{status.files:,}"),
+            ("replica", status.replica),
         ]
     )
     yield line(verdict)

@@ -25,8 +25,8 @@ def confirm_draft(writer: Writer, recorder: Recorder, learning_id: str, by: str)
     makes the same memory."""
     group = _same(writer, learning_id)
     decisions = writer.compaction.decisions()
-    standing, decision = learning_status(writer, group, decisions)
-    if standing is LearningStatus.CONFIRMED and decision is not None and decision.memory is not None:
+    status, decision = learning_status(writer, group, decisions)
+    if status is LearningStatus.CONFIRMED and decision is not None and decision.memory is not None:
         memory = writer.memories.get(decision.memory)
     else:
         memory = _store(writer, recorder, group)
@@ -47,8 +47,8 @@ def reject_draft(writer: Writer, recorder: Recorder, learning_id: str, by: str) 
     """Record that no memory is to be made of a draft."""
     group = _same(writer, learning_id)
     decisions = writer.compaction.decisions()
-    standing, decision = learning_status(writer, group, decisions)
-    if standing is LearningStatus.CONFIRMED and decision is not None:
+    status, decision = learning_status(writer, group, decisions)
+    if status is LearningStatus.CONFIRMED and decision is not None:
         raise InvalidRequest(
             f"{learning_id} was confirmed by {decision.by} and is the memory {decision.memory}; "
             "delete that memory instead",

@@ -90,7 +90,7 @@ def _learning(
     reader: Reader, group: Sequence[CompactionLine], decisions: dict[str, LearningDecision]
 ) -> Learning:
     first = group[0]
-    standing, decision = learning_status(reader, group, decisions)
+    status, decision = learning_status(reader, group, decisions)
     return Learning(
         id=first.id,
         ids=tuple(line.id for line in group),
@@ -98,7 +98,7 @@ def _learning(
         text=first.text,
         quote=first.quote,
         days=tuple(dict.fromkeys(line.day for line in group)),
-        standing=standing,
+        standing=status,
         by="" if decision is None else decision.by,
         memory=None if decision is None else decision.memory,
         conversation=first.conversation,

@@ -219,17 +219,17 @@ def distil(sections: Sequence[tuple[Section, str]], name: str) -> Distillation:
     stride = step * (math.ceil(len(sections) / step / _SECTIONS_WEIGHED) or 1)
     weighed = {place: _weighed(place, passages) for place, passages in enumerate(read) if place % stride == 0}
     rarity = _rarity(weighed.values())
-    told: list[str] = []
+    chosen_text: list[str] = []
     candidates: list[_Weighed] = []
     for place, (section, _) in enumerate(sections):
         chosen = _chosen_of_section(weighed[place], rarity, section.title) if weighed.get(place) else []
         candidates += chosen[:_CANDIDATES_EACH]
-        told.append(_joined(chosen, SECTION_WORDS_MAX) or _beginning(read[place], section, name))
+        chosen_text.append(_joined(chosen, SECTION_WORDS_MAX) or _beginning(read[place], section, name))
     whole = _whole(candidates, rarity, name, len(sections))
     titles = _titles([section for section, _ in sections])
     if not whole:
-        whole = next((text for text in told if text != name), name)
-    return Distillation(f"{whole} {titles}" if titles else whole, tuple(told))
+        whole = next((text for text in chosen_text if text != name), name)
+    return Distillation(f"{whole} {titles}" if titles else whole, tuple(chosen_text))
 
 
 def shortened_title(title: str) -> str:
@@ -341,17 +341,19 @@ def _chosen(
     left = list(range(len(sentences)))
     chosen: list[_Weighed] = []
     each: Counter[int] = Counter()
-    told: set[str] = set()
+    chosen_text: set[str] = set()
     words = 0
     while left:
-        best = max(left, key=lambda at: (priors[at] * _centrality(sentences[at], holding, rarity, told), -at))
+        best = max(
+            left, key=lambda at: (priors[at] * _centrality(sentences[at], holding, rarity, chosen_text), -at)
+        )
         left.remove(best)
         sentence = sentences[best]
         full = each_max is not None and each[sentence.section] >= each_max
         if full or words + sentence.words > words_max or any(_alike(sentence, other) for other in chosen):
             continue
         chosen.append(sentence)
-        told.update(sentence.stems)
+        chosen_text.update(sentence.stems)
         each[sentence.section] += 1
         words += sentence.words
         left = [at for at in left if words + sentences[at].words <= words_max]
@@ -359,10 +361,12 @@ def _chosen(
 
 
 def _centrality(
-    sentence: _Weighed, holding: Mapping[str, int], rarity: Mapping[str, float], told: set[str]
+    sentence: _Weighed, holding: Mapping[str, int], rarity: Mapping[str, float], chosen_text: set[str]
 ) -> float:
     """How much of the other sentences it covers."""
-    shared = sum((holding[stem] - 1 + _ALONE) * rarity[stem] for stem in sentence.stems if stem not in told)
+    shared = sum(
+        (holding[stem] - 1 + _ALONE) * rarity[stem] for stem in sentence.stems if stem not in chosen_text
+    )
     return shared / (len(sentence.stems) + _LENGTH_USUAL)
 
 
@@ -399,14 +403,14 @@ def _titles(sections: Sequence[Section]) -> str:
     titles = list(
         dict.fromkeys(shortened_title(section.title or "") for section in titled if section.level == level)
     )
-    told: list[str] = []
+    chosen_text: list[str] = []
     words = 0
     for title in titles[:_TITLES_LISTED]:
         words += words_in(title)
         if words > _TITLES_WORDS:
             break
-        told.append(title)
-    if len(told) < 2:  # noqa: PLR2004
+        chosen_text.append(title)
+    if len(chosen_text) < 2:  # noqa: PLR2004
         return ""
-    more = len(titles) - len(told)
-    return f"Sections: {'; '.join(told)}{f'; and {more:,} more' if more else ''}."
+    more = len(titles) - len(chosen_text)
+    return f"Sections: {'; '.join(chosen_text)}{f'; and {more:,} more' if more else ''}."

@@ -110,49 +110,49 @@ class DocumentResults(msgspec.Struct, frozen=True, kw_only=True):
         return any(document.degraded for document in self.documents)
 
 
-def consult(reader: Reader, asked: DocumentQuery, ranking: Ranking) -> DocumentResults:
+def consult(reader: Reader, query: DocumentQuery, ranking: Ranking) -> DocumentResults:
     """Raises `NotFound` for a document or collection that does not exist or belongs to another project."""
-    if asked.collection is not None:
-        return _collection(reader, asked, ranking, asked.collection)
-    if asked.document is not None:
-        return _document(reader, asked, ranking, _requested_sections(reader, asked, asked.document))
+    if query.collection is not None:
+        return _collection(reader, query, ranking, query.collection)
+    if query.document is not None:
+        return _document(reader, query, ranking, _requested_sections(reader, query, query.document))
     if not reader.documents.marks().last_span:
         return DocumentResults()
-    shelf = _Library(reader, asked, ranking)
-    sections = _named_sections(reader, asked, shelf)
+    shelf = _Library(reader, query, ranking)
+    sections = _named_sections(reader, query, shelf)
     if sections:
-        return _sections(reader, asked, sections)
+        return _sections(reader, query, sections)
     document = shelf.in_question()
     if document is not None:
-        return _document(reader, asked, ranking, document)
-    ranked = ranking.best(shelf.seqs(), asked.spans + _TITLES_SPARE) if asked.spans else ()
-    held = _WordOverlap(asked.query)
-    told = [each for each in ranked if each.relevant or held.share(each) >= _SHARE_MIN]
-    return DocumentResults(strategy=Strategy.LOCAL, spans=_hits(reader, told)[: asked.spans])
+        return _document(reader, query, ranking, document)
+    ranked = ranking.best(shelf.seqs(), query.spans + _TITLES_SPARE) if query.spans else ()
+    held = _WordOverlap(query.query)
+    selected = [each for each in ranked if each.relevant or held.share(each) >= _SHARE_MIN]
+    return DocumentResults(strategy=Strategy.LOCAL, spans=_hits(reader, selected)[: query.spans])
 
 
-def _visible(asked: DocumentQuery, document: Document) -> bool:
+def _visible(query: DocumentQuery, document: Document) -> bool:
     """Documents without a project are visible in every project; with `as_of`, later uploads are excluded."""
-    return (asked.project is None or document.project in (None, asked.project)) and (
-        asked.as_of is None or to_instant(document.updated_at) <= asked.as_of
+    return (query.project is None or document.project in (None, query.project)) and (
+        query.as_of is None or to_instant(document.updated_at) <= query.as_of
     )
 
 
 class _Library:
     """The visible documents, loaded only if the query needs them."""
 
-    def __init__(self, reader: Reader, asked: DocumentQuery, ranking: Ranking) -> None:
+    def __init__(self, reader: Reader, query: DocumentQuery, ranking: Ranking) -> None:
         self._reader = reader
         self._ranking = ranking
-        self._asked = asked
+        self._asked = query
         self._heads: Sequence[DocumentHead] | None = None
 
     def heads(self) -> Sequence[DocumentHead]:
         if self._heads is None:
-            asked, heads = self._asked, self._ranking.heads()
-            if asked.project is not None:
-                heads = [head for head in heads if head.project in (None, asked.project)]
-            if asked.as_of is not None:
+            query, heads = self._asked, self._ranking.heads()
+            if query.project is not None:
+                heads = [head for head in heads if head.project in (None, query.project)]
+            if query.as_of is not None:
                 then = self._documents_then()
                 heads = [head for head in heads if head.seq in then]
             self._heads = heads
@@ -243,9 +243,9 @@ def _sanitized_text(text: str | None) -> str | None:
 # ── section ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _named_sections(reader: Reader, asked: DocumentQuery, shelf: _Library) -> list[tuple[Document, Section]]:
+def _named_sections(reader: Reader, query: DocumentQuery, shelf: _Library) -> list[tuple[Document, Section]]:
     """The sections the query names, limited to the document it names, if any."""
-    phrases = phrases_of(asked.query)
+    phrases = phrases_of(query.query)
     if not phrases:
         return []
     heads = shelf.heads()
@@ -290,20 +290,20 @@ def _candidate_sections(
 
 
 def _sections(
-    reader: Reader, asked: DocumentQuery, found: Sequence[tuple[Document, Section]]
+    reader: Reader, query: DocumentQuery, found: Sequence[tuple[Document, Section]]
 ) -> DocumentResults:
     """Each with its subsections: its summary, and its passages, best first."""
-    told: dict[str, DocumentSummary] = {}
+    selected: dict[str, DocumentSummary] = {}
     ranked: list[RankedSpan] = []
     for document, section in found:
         family = _family(reader, document, section)
-        told[document.id] = _summary(document, told.get(document.id), family)
-        ranked += _in_section(reader, asked, document, family[0], family[-1])
+        selected[document.id] = _summary(document, selected.get(document.id), family)
+        ranked += _in_section(reader, query, document, family[0], family[-1])
     ranked.sort(key=lambda each: -each.score)
     return DocumentResults(
         strategy=Strategy.SECTION,
-        documents=tuple(told.values()),
-        spans=_hits(reader, ranked[: asked.spans + _TITLES_SPARE])[: asked.spans],
+        documents=tuple(selected.values()),
+        spans=_hits(reader, ranked[: query.spans + _TITLES_SPARE])[: query.spans],
     )
 
 
@@ -319,7 +319,7 @@ def _family(reader: Reader, document: Document, section: Section) -> list[Sectio
 
 
 def _in_section(
-    reader: Reader, asked: DocumentQuery, document: Document, first: Section, last: Section
+    reader: Reader, query: DocumentQuery, document: Document, first: Section, last: Section
 ) -> list[RankedSpan]:
     """The passages of these sections, by relevance; ties in document order."""
 
@@ -332,7 +332,7 @@ def _in_section(
     until = bisect_left(ordinals, last.ordinal + 1, lo=begin, key=section_of)
     spans = reader.documents.spans(document.id, first=begin, limit=min(until - begin, _SPANS_RANKED))
     titled = {*significant_stems(" ".join(first.path)), *significant_stems(document.name)}
-    beyond = [word for word in Question(asked.query).words if not titled.issuperset(significant_stems(word))]
+    beyond = [word for word in Question(query.query).words if not titled.issuperset(significant_stems(word))]
     relevance = Relevance(Question(" ".join(beyond)), {}, len(spans))
     scores = [relevance.score(span.text) if beyond else 0.0 for span in spans]
     order = sorted(range(len(spans)), key=lambda at: -scores[at])
@@ -351,24 +351,24 @@ def _in_section(
 # ── document ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _requested_sections(reader: Reader, asked: DocumentQuery, document_id: str) -> Document:
+def _requested_sections(reader: Reader, query: DocumentQuery, document_id: str) -> Document:
     document = reader.documents.get(document_id)
-    if document is None or not _visible(asked, document):
+    if document is None or not _visible(query, document):
         raise NotFound("document", document_id)
     return document
 
 
-def _document(reader: Reader, asked: DocumentQuery, ranking: Ranking, document: Document) -> DocumentResults:
+def _document(reader: Reader, query: DocumentQuery, ranking: Ranking, document: Document) -> DocumentResults:
     """The document's summary, every section's summary, and the best passages."""
     ordinals = range(min(document.sections, _SUMMARIES_MAX))
     sections = reader.documents.sections_at([span_number(document.seq, ordinal) for ordinal in ordinals])
-    told = _summary(document, None, list(sections.values()) if len(sections) > 1 else ())
-    count = asked.spans + _TITLES_SPARE if asked.spans else 0
+    selected = _summary(document, None, list(sections.values()) if len(sections) > 1 else ())
+    count = query.spans + _TITLES_SPARE if query.spans else 0
     ranked = ranking.best(frozenset({document.seq}), count) if count else ()
-    if not _with_anything_to_say(asked, ranked):
+    if not _with_anything_to_say(query, ranked):
         ranked = _beginning(reader, document, count)
     return DocumentResults(
-        strategy=Strategy.DOCUMENT, documents=(told,), spans=_hits(reader, ranked)[: asked.spans]
+        strategy=Strategy.DOCUMENT, documents=(selected,), spans=_hits(reader, ranked)[: query.spans]
     )
 
 
@@ -391,9 +391,9 @@ def _summary(
     )
 
 
-def _with_anything_to_say(asked: DocumentQuery, ranked: Sequence[RankedSpan]) -> list[RankedSpan]:
+def _with_anything_to_say(query: DocumentQuery, ranked: Sequence[RankedSpan]) -> list[RankedSpan]:
     """A requested document may return weaker matches: a shared word, or similarity."""
-    held = _WordOverlap(asked.query)
+    held = _WordOverlap(query.query)
     return [each for each in ranked if each.relevant or held.share(each)] or [
         each for each in ranked if "meaning" in each.contributions
     ]
@@ -411,31 +411,31 @@ def _beginning(reader: Reader, document: Document, count: int) -> list[RankedSpa
 
 
 def _collection(
-    reader: Reader, asked: DocumentQuery, ranking: Ranking, collection_id: str
+    reader: Reader, query: DocumentQuery, ranking: Ranking, collection_id: str
 ) -> DocumentResults:
     """The summary of every document, in the collection's order, and passages: more from more relevant documents."""
     collection = reader.documents.collection(collection_id)
-    if collection is None or (asked.project is not None and collection.project not in (None, asked.project)):
+    if collection is None or (query.project is not None and collection.project not in (None, query.project)):
         raise NotFound("collection", collection_id)
     members = [
         document
         for document in reader.documents.find(
             project=None, collection=collection_id, limit=_MEMBERS_MAX, offset=0
         )
-        if _visible(asked, document)
+        if _visible(query, document)
     ]
     ranked = (
-        ranking.best(frozenset(document.seq for document in members), asked.spans * _SPANS_PER_PLACE)
-        if asked.spans and members
+        ranking.best(frozenset(document.seq for document in members), query.spans * _SPANS_PER_PLACE)
+        if query.spans and members
         else ()
     )
-    ranked = _with_anything_to_say(asked, ranked)
+    ranked = _with_anything_to_say(query, ranked)
     by_document: dict[str, list[RankedSpan]] = defaultdict(list)
     weights: dict[str, float] = defaultdict(float)
     for place, each in enumerate(ranked):
         by_document[each.span.document].append(each)
         weights[each.span.document] += 1 / (1 + place)
-    shares = apportioned({id_: (weights[id_], len(by_document[id_])) for id_ in by_document}, asked.spans)
+    shares = apportioned({id_: (weights[id_], len(by_document[id_])) for id_ in by_document}, query.spans)
     ids = [document.id for document in members if document.id in shares]
     if not collection.ordered:
         ids.sort(key=lambda id_: -weights[id_])

@@ -61,14 +61,14 @@ def _shared(name: str, words: Sequence[str]) -> tuple[float, list[str]]:
 
 def _shape(text: str, every: Sequence[str], stated: Sequence[str], asked: Sequence[str]) -> Iterator[str]:
     own = min(sum(word in _OWN for word in stated), 5)
-    words, told = _bin(len(every)), _bin(len(stated))
+    words, prior = _bin(len(every)), _bin(len(stated))
     yield f"words {words}"
-    yield f"told {told}"
+    yield f"told {prior}"
     yield f"own {own}"
-    yield f"own {own} told {told}"
+    yield f"own {own} told {prior}"
     yield f"asks {'?' in text} {bool(stated)}"
     yield f"answers {bool(asked)}"
-    yield f"answers {bool(asked)} told {told}"
+    yield f"answers {bool(asked)} told {prior}"
 
 
 def _claims(propositions: Sequence[Proposition]) -> Iterator[str]:
@@ -123,13 +123,13 @@ def utility(proposition: Proposition, catalog: PredicateCatalog) -> float:
     """From 0 to 1: how much an agent gains from knowing it. What people are likely to write down counts; what the
     catalog calls important is kept in any case."""
     predicate = catalog[proposition.predicate]
-    told = _prior(proposition, predicate.importance)
+    prior = _prior(proposition, predicate.importance)
     if proposition.noted is None:
-        return told
+        return prior
     learned = round(_scaled(proposition.noted, NOTED_MIN), 3)
     if _REQUEST.match(proposition.note):
         learned *= _REQUEST_SHARE
-    return max(told, learned) if predicate.importance >= _IMPORTANT else learned
+    return max(prior, learned) if predicate.importance >= _IMPORTANT else learned
 
 
 def _prior(proposition: Proposition, importance: float) -> float:
@@ -173,11 +173,11 @@ def utility_of_message(
 ) -> float:
     """How much can be learned from a message: one that scores `UTILITY_MIN` goes to the LLM. `before` is the message
     it answers, which decides whether a bare `yes` means something."""
-    told = max(
+    prior = max(
         (utility(proposition, catalog) for proposition in propositions if proposition.noted is None),
         default=0.0,
     )
-    return max(told, _scaled(chance_noted(text, before, propositions), MESSAGE_MIN))
+    return max(prior, _scaled(chance_noted(text, before, propositions), MESSAGE_MIN))
 
 
 def _scaled(chance: float, least: float) -> float:

@@ -130,7 +130,7 @@ def choose(drafts: Sequence[ClaimDraft], text: str, before: str) -> list[Proposi
     if not any(draft.ways for draft in drafts):
         return [draft.proposition for draft in drafts]
     model = load_linear("notes")
-    asked = question_words(before)
+    question = question_words(before)
     unknown: set[str] = set()
     shared = model.bias + model.add(of_message(text, before), unknown)
     chosen: list[Proposition] = []
@@ -139,7 +139,7 @@ def choose(drafts: Sequence[ClaimDraft], text: str, before: str) -> list[Proposi
             chosen.append(draft.proposition)
             continue
         base = shared + model.add(of_draft(draft), unknown)
-        scores = [model.add(note_features(draft, way, asked), unknown) for way in draft.ways]
+        scores = [model.add(note_features(draft, way, question), unknown) for way in draft.ways]
         best = max(scores)
         note = "" if draft.proposition.replaces else draft.ways[scores.index(best)].text
         noted = round(probability(base + best), 4)
@@ -199,19 +199,19 @@ def of_draft(draft: ClaimDraft) -> Iterator[str]:
     yield f"when {bool(parsed.when)}"
 
 
-def note_features(draft: ClaimDraft, way: Phrasing, asked: Sequence[str]) -> Iterator[str]:
+def note_features(draft: ClaimDraft, way: Phrasing, question: Sequence[str]) -> Iterator[str]:
     verb = draft.parsed.verb if draft.parsed else ""
-    return of_phrasing(way, draft.kind, verb, asked, len(draft.ways[0].text.split()))
+    return of_phrasing(way, draft.kind, verb, question, len(draft.ways[0].text.split()))
 
 
 def of_message(text: str, before: str) -> list[str]:
     """What the message as a whole says about each of its statements."""
-    asked = question_words(before)
+    question = question_words(before)
     return [
         f"length {_bin(len(text.split()))}",
-        f"asked {'_'.join(asked[:2])}",
-        f"asked {'_'.join(asked[:3])}",
-        f"was asked {bool(asked)}",
+        f"asked {'_'.join(question[:2])}",
+        f"asked {'_'.join(question[:3])}",
+        f"was asked {bool(question)}",
         f"ends asking {text.rstrip().endswith('?')}",
     ]
 
@@ -225,7 +225,9 @@ def question_words(before: str) -> list[str]:
     return _WORDS.findall(last.lower())
 
 
-def of_phrasing(phrasing: Phrasing, kind: str, verb: str, asked: Sequence[str], whole: int) -> Iterator[str]:
+def of_phrasing(
+    phrasing: Phrasing, kind: str, verb: str, question: Sequence[str], whole: int
+) -> Iterator[str]:
     """What a wording says about itself: its words, how it ends, how much of the clause it leaves out."""
     words = _WORDS.findall(phrasing.text.lower())
     if not words:
@@ -243,7 +245,7 @@ def of_phrasing(phrasing: Phrasing, kind: str, verb: str, asked: Sequence[str], 
     yield f"last word {words[-1]}"
     yield f"start {' '.join(words[:3])}"
     yield f"left {_bin(whole - len(words))}"
-    yield f"echo {len(set(words).intersection(asked) - STOP_WORDS)}"
+    yield f"echo {len(set(words).intersection(question) - STOP_WORDS)}"
     yield from words
     yield f"^ {words[0]}"
     for left, right in pairwise(words):

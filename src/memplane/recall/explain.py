@@ -14,12 +14,12 @@ _OUT_OF_SCOPE = "It is limited to {place}, and is returned only there."
 
 
 def why_not(
-    reader: Reader, expected: str, told: Recall, ranked: Recall, *, now: Instant, audience: Audience
+    reader: Reader, expected: str, result: Recall, ranked: Recall, *, now: Instant, audience: Audience
 ) -> str:
     """One sentence about an entry or a memory: `told` is the recall, `ranked` the same with a much larger limit."""
-    if any(block.id == expected for block in told.blocks):
+    if any(block.id == expected for block in result.blocks):
         return "It is told."
-    if any(turn.entry_id == expected for turn in told.conversation_history):
+    if any(turn.entry_id == expected for turn in result.conversation_history):
         return "It is returned as part of the current conversation."
     if reader.ledger.tombstoned([expected]):
         return "It was forgotten; forgotten memories are never returned."
@@ -27,8 +27,8 @@ def why_not(
     if memory is not None:
         if not audience.hears(memory.within):
             return _OUT_OF_SCOPE.format(place=_place_of(memory.within))
-        return _why_not_memory(memory, told, ranked, now)
-    return _why_not_entry(reader, expected, told, ranked, audience)
+        return _why_not_memory(memory, result, ranked, now)
+    return _why_not_entry(reader, expected, result, ranked, audience)
 
 
 def _place_of(within: str | None) -> str:
@@ -36,19 +36,19 @@ def _place_of(within: str | None) -> str:
     return f"{reach} {name!r}"
 
 
-def _why_not_entry(reader: Reader, expected: str, told: Recall, ranked: Recall, audience: Audience) -> str:
+def _why_not_entry(reader: Reader, expected: str, result: Recall, ranked: Recall, audience: Audience) -> str:
     entry = reader.ledger.get(expected)
     if entry is None:
         return "Nothing with this id was ever stored in this space."
     instead = next(
-        (hit.id for hit in told.facts if hit.memory is not None and hit.memory.entry_id == expected), None
+        (hit.id for hit in result.facts if hit.memory is not None and hit.memory.entry_id == expected), None
     )
     if instead is not None:
         return f"The memory derived from it, {instead}, is returned instead."
     turns = reader.turns.between(turn_number(entry.seq, 0), turn_number(entry.seq + 1, 0) - 1)
     if not turns:
         return "Nothing of it can be recalled: it is empty after secrets and injected memory are removed."
-    return _why_not_turns(turns, audience) or _place(expected, told, ranked, "turns")
+    return _why_not_turns(turns, audience) or _place(expected, result, ranked, "turns")
 
 
 def _why_not_turns(turns: Sequence[Turn], audience: Audience) -> str | None:
@@ -67,7 +67,7 @@ def _flagged(flags: tuple[str, ...] | None) -> str:
     )
 
 
-def _why_not_memory(memory: Memory, told: Recall, ranked: Recall, now: Instant) -> str:
+def _why_not_memory(memory: Memory, result: Recall, ranked: Recall, now: Instant) -> str:
     memory = with_flags(memory)
     if memory.state is State.SUPERSEDED:
         return (
@@ -82,12 +82,12 @@ def _why_not_memory(memory: Memory, told: Recall, ranked: Recall, now: Instant) 
             f"It faded: feedback marked it as not used {memory.passed_over:,} times and as used {memory.chosen:,} times. "
             "Use include_superseded, or mark it as used again."
         )
-    if memory.derived and any(block.id == memory.entry_id for block in told.blocks):
+    if memory.derived and any(block.id == memory.entry_id for block in result.blocks):
         return f"The turn it was derived from, {memory.entry_id}, is returned instead."
-    return _place(memory.id, told, ranked, "memories")
+    return _place(memory.id, result, ranked, "memories")
 
 
-def _place(id_: str, told: Recall, ranked: Recall, among: str) -> str:
+def _place(id_: str, result: Recall, ranked: Recall, among: str) -> str:
     same = [hit for hit in ranked.hits if (hit.turn is not None) == (among == "turns")]
     found = next(((rank, hit) for rank, hit in enumerate(same, start=1) if hit.id == id_), None)
     if found is None:
@@ -96,11 +96,11 @@ def _place(id_: str, told: Recall, ranked: Recall, among: str) -> str:
             "not similar in meaning."
         )
     rank, hit = found
-    return f"It ranks {rank:,} among {among}, and {_selected_among(told, among)} fit. {_channels(hit)}"
+    return f"It ranks {rank:,} among {among}, and {_selected_among(result, among)} fit. {_channels(hit)}"
 
 
-def _selected_among(told: Recall, among: str) -> str:
-    sources = [block for block in told.blocks if block.source != "document"]
+def _selected_among(result: Recall, among: str) -> str:
+    sources = [block for block in result.blocks if block.source != "document"]
     blocks = [block for block in sources if (block.kind == "turn") == (among == "turns")]
     return f"{len(blocks)} of them" if blocks else "none of them"
 

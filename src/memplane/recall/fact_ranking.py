@@ -92,27 +92,27 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def candidate_query(
-    asking: PreparedQuery, predicates: Sequence[str], *, conversation: str | None, turns: int
+    prepared: PreparedQuery, predicates: Sequence[str], *, conversation: str | None, turns: int
 ) -> CandidateQuery:
     """Which memories and turns to read before the query is embedded."""
     return CandidateQuery(
-        where=asking.where,
+        where=prepared.where,
         conversation=conversation,
         turns=turns,
         predicates=predicates,
         per_predicate=_PER_PREDICATE,
-        words=_rarest(asking),
-        times=asking.analysis.ranges,
+        words=_rarest(prepared),
+        times=prepared.analysis.ranges,
         per_channel=_PER_CHANNEL,
         hot=_HOT_MAX,
-        newest=not asking.question.words,
+        newest=not prepared.question.words,
     )
 
 
-def gather_facts(found: Candidates, asking: PreparedQuery, predicates: Sequence[str]) -> FactCandidates:
+def gather_facts(found: Candidates, prepared: PreparedQuery, predicates: Sequence[str]) -> FactCandidates:
     """Candidates to rank once the query is embedded."""
-    relevance = asking.relevance
-    if asking.question.words:
+    relevance = prepared.relevance
+    if prepared.question.words:
         for memory in (*found.of_predicates, *found.matching, *found.of_times, *found.hot):
             relevance.score(memory.searchable)
     return FactCandidates(
@@ -127,19 +127,19 @@ def gather_facts(found: Candidates, asking: PreparedQuery, predicates: Sequence[
 
 
 def facts_apart(
-    reader: Reader, asking: PreparedQuery, gathered: FactCandidates, *, limit: int, now: Instant
+    reader: Reader, prepared: PreparedQuery, gathered: FactCandidates, *, limit: int, now: Instant
 ) -> tuple[list[RankedFact], list[RankedFact]]:
     """Ranked memories, and separately the flagged ones: only those that contain words of the query, so that none
     displaces another memory."""
-    known = rank_facts(reader, asking, gathered, limit=limit, now=now)
+    known = rank_facts(reader, prepared, gathered, limit=limit, now=now)
     suspects = [
         fact for fact in known if with_flags(fact.memory).quarantined
     ]  # stored before flagging existed
     if suspects:
         known = [fact for fact in known if fact not in suspects]
-    if limit and asking.question.words and asking.flagged_count:
-        flagged = msgspec.structs.replace(asking.where, quarantined=True)
-        found = reader.memories.match(_rarest(asking), flagged, limit=_PER_CHANNEL)
+    if limit and prepared.question.words and prepared.flagged_count:
+        flagged = msgspec.structs.replace(prepared.where, quarantined=True)
+        found = reader.memories.match(_rarest(prepared), flagged, limit=_PER_CHANNEL)
         suspects += [_suspect(memory, rank, gathered) for rank, memory in enumerate(found, start=1)]
     return known, suspects
 
@@ -150,12 +150,14 @@ def _suspect(memory: Memory, rank: int, gathered: FactCandidates) -> RankedFact:
 
 
 def rank_facts(
-    reader: Reader, asking: PreparedQuery, gathered: FactCandidates, *, limit: int, now: Instant
+    reader: Reader, prepared: PreparedQuery, gathered: FactCandidates, *, limit: int, now: Instant
 ) -> list[RankedFact]:
-    asked, question, where = asking.analysis, asking.question, asking.where
+    analysis, question, where = prepared.analysis, prepared.question, prepared.where
     predicates, relevance = gathered.predicates, gathered.relevance
     meaning = {
-        memory.id: memory.deviations for memory in asking.near[:_PER_CHANNEL] if _near_enough(memory, asking)
+        memory.id: memory.deviations
+        for memory in prepared.near[:_PER_CHANNEL]
+        if _near_enough(memory, prepared)
     }
     near, ends = _near_and_heirs(reader, meaning, gathered.worded, where)
     heirs = _heirs(reader, ends, [*near, *gathered.worded], where)
@@ -176,15 +178,15 @@ def rank_facts(
     replaced: dict[str, Memory] = {}
     for heir, before in heirs:
         replaced.setdefault(heir.id, before)
-    told = frozenset(memory.id for memory in brought["time"])
+    selected = frozenset(memory.id for memory in brought["time"])
     opinions = {
         memory.id: {
             "meaning": max(meaning.get(memory.id, 0.0), 0.0),
             "words": relevance.score(memory.searchable) if question.words else 0.0,
             "replaces": _inherited(replaced.get(memory.id), meaning, relevance),
             "predicate": _of_predicate(memory, predicates),
-            "time": float(memory.id in told),
-            "speaker": _about(memory, asked),
+            "time": float(memory.id in selected),
+            "speaker": _about(memory, analysis),
             "importance": memory.importance,
             "recent": _recent(memory, now),
             "hot": float(memory.tier is Tier.HOT),
@@ -231,10 +233,10 @@ def _ever(where: Filter) -> Filter:
     return msgspec.structs.replace(where, include_superseded=True)
 
 
-def _near_enough(memory: SimilarMemory, asking: PreparedQuery) -> bool:
-    if asking.nearness_min is None:
+def _near_enough(memory: SimilarMemory, prepared: PreparedQuery) -> bool:
+    if prepared.nearness_min is None:
         return memory.deviations >= DEVIATIONS_MIN
-    return memory.nearness >= asking.nearness_min[1]
+    return memory.nearness >= prepared.nearness_min[1]
 
 
 def _holds(memory: Memory, where: Filter) -> bool:
@@ -280,14 +282,14 @@ def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: R
     )
 
 
-def _rarest(asking: PreparedQuery) -> list[str]:
+def _rarest(prepared: PreparedQuery) -> list[str]:
     """Words that select candidates: the rarest ones among turns, and those that occur only in stored memories."""
-    held = asking.rarity
-    rarity = {word: held[stem] for word, stem in asking.question.stems.items() if stem in held}
+    held = prepared.rarity
+    rarity = {word: held[stem] for word, stem in prepared.question.stems.items() if stem in held}
     said = sorted((word for word, count in rarity.items() if count), key=lambda word: rarity[word])
     unsaid = [word for word, count in rarity.items() if not count]
     few = [word for word in said[:_WORDS_MAX] if rarity[word] <= _HOLDERS_MAX] or said[:1]
-    return [*few, *unsaid[:_WORDS_MAX]] or list(asking.question.words)
+    return [*few, *unsaid[:_WORDS_MAX]] or list(prepared.question.words)
 
 
 def _of_predicate(memory: Memory, predicates: Sequence[str]) -> float:
@@ -296,11 +298,11 @@ def _of_predicate(memory: Memory, predicates: Sequence[str]) -> float:
     return 1.0 / (1 + predicates.index(memory.predicate))
 
 
-def _about(memory: Memory, asked: QueryAnalysis) -> float:
+def _about(memory: Memory, analysis: QueryAnalysis) -> float:
     """1 if the subject is the one person the query names, -1 for another named person."""
-    if len(asked.speakers) != 1 or memory.subject is None:
+    if len(analysis.speakers) != 1 or memory.subject is None:
         return 0.0
-    (name,) = asked.speakers
+    (name,) = analysis.speakers
     return 1.0 if memory.subject.startswith(name.lower()) else -1.0
 
 

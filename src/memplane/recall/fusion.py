@@ -158,27 +158,27 @@ def best_of_session(values: Floats, sessions: Ints, count: int) -> Floats:
     return found
 
 
-def speaker_match(asked: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
+def speaker_match(analysis: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
     """1 for the one speaker the query names, -1 for other named speakers, 0 if it names none or several."""
-    (name,) = asked.speakers
+    (name,) = analysis.speakers
     wanted = turns.speakers.index(name) if name in turns.speakers else -2
     by = turns.speaker[places]
     return np.where(by < 0, 0.0, np.where(by == wanted, 1.0, -1.0))
 
 
-def date_match(asked: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
+def date_match(analysis: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
     """1 in a month the query names, 2 in the days after a day it names, else 0."""
     match = np.zeros(len(places))
     at = turns.at[places]
-    for begin, until in asked.ranges:
+    for begin, until in analysis.ranges:
         match = np.maximum(match, 2.0 * ((at >= begin) & (at < until + DAY)))
-    if asked.dates:
+    if analysis.dates:
         days = at.astype("datetime64[us]").astype("datetime64[D]")
         months = days.astype("datetime64[M]")
         year = months.astype("datetime64[Y]").astype(np.int64) + 1970
         month = months.astype(np.int64) % 12 + 1
         day = (days - months).astype(np.int64) + 1
-        for date in asked.dates:
+        for date in analysis.dates:
             in_month = month == date.month
             if date.year is not None:
                 in_month &= year == date.year
@@ -192,7 +192,7 @@ def date_match(asked: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats
 def fuse(
     turns: TurnColumns,
     places: Ints,
-    asked: QueryAnalysis,
+    analysis: QueryAnalysis,
     *,
     meaning: Floats | NDArray[np.float32] | None,
     words: Floats,
@@ -222,12 +222,12 @@ def fuse(
     sessions = turns.session[places]
     best_there = best_of_session(promising, sessions, turns.sessions)
     channels["session"] = standard(best_there, sample, usual.get("session"))
-    if not asked.of_assistant:
+    if not analysis.of_assistant:
         channels["user"] = turns.user[places].astype(np.float64)
-    if len(asked.speakers) == 1:
-        channels["speaker"] = speaker_match(asked, turns, places)
-    if asked.dates or asked.ranges:
-        channels["date"] = date_match(asked, turns, places)
+    if len(analysis.speakers) == 1:
+        channels["speaker"] = speaker_match(analysis, turns, places)
+    if analysis.dates or analysis.ranges:
+        channels["date"] = date_match(analysis, turns, places)
     scores = np.zeros(len(places))
     for name, channel in channels.items():
         scores += getattr(weights, name) * channel

@@ -126,18 +126,18 @@ _HISTORY = re.compile(
 )
 
 
-def route(question: str, asked: QueryAnalysis, catalog: PredicateCatalog, *, has_vectors: bool) -> Routing:
+def route(question: str, analysis: QueryAnalysis, catalog: PredicateCatalog, *, has_vectors: bool) -> Routing:
     question = question[:_CHARS_READ_MAX]
     predicates = tuple(catalog.by_question(question)[:PREDICATES_MAX])
     when = _WHEN.search(question) is not None
-    ranged = bool(asked.ranges or asked.dates)
+    ranged = bool(analysis.ranges or analysis.dates)
     return Routing(
         mode=_mode(question, when=when),
         kinds=tuple(dict.fromkeys(catalog[name].kind.value for name in predicates)),
         predicates=predicates,
-        speakers=tuple(sorted(asked.speakers)),
+        speakers=tuple(sorted(analysis.speakers)),
         temporal_intent="when" if when else "range" if ranged else None,
-        ranges=tuple((to_datetime(begin), to_datetime(until)) for begin, until in asked.ranges),
+        ranges=tuple((to_datetime(begin), to_datetime(until)) for begin, until in analysis.ranges),
         channels=(
             *(("predicate",) if predicates else ()),
             *(("vector",) if has_vectors else ()),

@@ -93,52 +93,52 @@ def recall(
     reference = now if request.reference is None else request.reference
     where = _where(request, now)
     with watch.stage("read"):
-        embedding, asking = _begin(reader, request.query, reference, tools, where, watch)
-        routing = route(request.query, asking.analysis, tools.catalog, has_vectors=True)
+        embedding, prepared = _begin(reader, request.query, reference, tools, where, watch)
+        routing = route(request.query, prepared.analysis, tools.catalog, has_vectors=True)
         request = _with_answers(request, routing)
     with watch.stage("words"):
-        history, gathered = _candidates(reader, request, asking, routing, settings)
+        history, gathered = _candidates(reader, request, prepared, routing, settings)
         degraded = lags(reader)
         apart = reader.review.quarantined_turns(limit=QUARANTINED_TURNS_MAX)
-        asking = msgspec.structs.replace(asking, apart=apart)
+        prepared = msgspec.structs.replace(prepared, apart=apart)
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
-        worded = TurnWords(asking)
+        worded = TurnWords(prepared)
         unsettled = _unsettled(reader, request, where, leave_out)
     with watch.stage("documents"):
-        consulted = _consulted(reader, request, asking.analysis, tools, embedding)
+        consulted = _consulted(reader, request, prepared.analysis, tools, embedding)
     vector, failed = embedding()
     with watch.stage("near"):
-        asking = _with_vector(reader, asking, vector, tools)
+        prepared = _with_vector(reader, prepared, vector, tools)
     with watch.stage("turns"):
-        said = rank_turns(reader, asking, worded, limit=limits.turns, leave_out=leave_out)
+        said = rank_turns(reader, prepared, worded, limit=limits.turns, leave_out=leave_out)
         said = _joined(said, unsettled, limits.turns)
-        said, suspect_turns = _turns_apart(reader, asking, said, limit=min(limits.turns, SUSPECTS_MAX))
+        said, suspect_turns = _turns_apart(reader, prepared, said, limit=min(limits.turns, SUSPECTS_MAX))
     with watch.stage("facts"):
-        known, suspects = facts_apart(reader, asking, gathered, limit=limits.facts, now=now)
+        known, suspects = facts_apart(reader, prepared, gathered, limit=limits.facts, now=now)
     with watch.stage("render"):
-        told = select(reader, request, said, known, routing.predicates, where)
-        told = with_suspects(told, suspect_turns, suspects, where)
-        tame = Sanitizer(asking.question.words)
-        text, tokens = _as_text(told, consulted, limits, settings, tame)
-        worth: list[RecallHit | SpanHit] = alternating(told.turns, told.relevant, consulted.spans)
-        blocks = blocks_of([*worth, *told.suspects], limits, settings, tame)
+        selection = select(reader, request, said, known, routing.predicates, where)
+        selection = with_suspects(selection, suspect_turns, suspects, where)
+        tame = Sanitizer(prepared.question.words)
+        text, tokens = _as_text(selection, consulted, limits, settings, tame)
+        worth: list[RecallHit | SpanHit] = alternating(selection.turns, selection.relevant, consulted.spans)
+        blocks = blocks_of([*worth, *selection.suspects], limits, settings, tame)
     return Recall(
         query=request.query,
         text=text,
         tokens=tokens,
         blocks=blocks,
-        hits=told.hits,
-        answer_facts=told.answers,
-        supporting_facts=told.supporting,
-        background_facts=told.background,
+        hits=selection.hits,
+        answer_facts=selection.answers,
+        supporting_facts=selection.supporting,
+        background_facts=selection.background,
         spans=consulted.spans,
         documents=consulted.documents,
-        suspects=told.suspects,
-        conflicts=told.conflicts,
-        episodes=told.episodes,
+        suspects=selection.suspects,
+        conflicts=selection.conflicts,
+        episodes=selection.episodes,
         conversation_history=tuple(history),
         working_memory=working_memory(
-            history, [hit.memory for hit in told.answers if hit.memory is not None]
+            history, [hit.memory for hit in selection.answers if hit.memory is not None]
         ),
         routing=_final_routing(routing, consulted, has_vectors=vector is not None),
         reference_time=to_datetime(reference),
@@ -186,11 +186,11 @@ def _begin(
         with watch.stage("embed"):
             return embedded()
 
-    asked = read_nameless(query, nameless, reference)
-    question = Question(asked.text)
+    analysis = read_nameless(query, nameless, reference)
+    question = Question(analysis.text)
     embedder = tools.questions.embedder
-    asking = PreparedQuery(
-        analysis=asked,
+    prepared = PreparedQuery(
+        analysis=analysis,
         question=question,
         turns=turns,
         holders=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
@@ -202,7 +202,7 @@ def _begin(
         if large is None
         else LargeWords(large, list(dict.fromkeys(question.stems[word] for word in question.words))),
     )
-    return waited, asking
+    return waited, prepared
 
 
 def _refreshed(reader: Reader, tools: RecallServices) -> TurnColumns:
@@ -222,35 +222,35 @@ def _large(reader: Reader, tools: RecallServices) -> LargeTurns | None:
 
 
 def _candidates(
-    reader: Reader, request: RecallRequest, asking: PreparedQuery, routing: Routing, settings: Settings
+    reader: Reader, request: RecallRequest, prepared: PreparedQuery, routing: Routing, settings: Settings
 ) -> tuple[list[Turn], FactCandidates]:
     """The recent turns and the candidate memories, in one round trip."""
     turns = settings.recall_turns_max
     query = candidate_query(
-        asking, routing.predicates, conversation=request.conversation, turns=turns * _SYSTEM_TURNS_SPARE
+        prepared, routing.predicates, conversation=request.conversation, turns=turns * _SYSTEM_TURNS_SPARE
     )
     found = reader.recall.candidates(query)
     spoken = [turn for turn in found.recent if turn.role != Role.SYSTEM][:turns]
     recent = [sanitized_turn(_cut(turn)) for turn in reversed(spoken)]
-    return recent, gather_facts(found, asking, routing.predicates)
+    return recent, gather_facts(found, prepared, routing.predicates)
 
 
 def _with_vector(
-    reader: Reader, asking: PreparedQuery, vector: Vector | None, tools: RecallServices
+    reader: Reader, prepared: PreparedQuery, vector: Vector | None, tools: RecallServices
 ) -> PreparedQuery:
     embedder = tools.questions.embedder
     model = None if embedder is None else reader.vectors.model(embedder.model_id, embedder.dimension)
     if vector is None or model is None:
-        return msgspec.structs.replace(asking, query=vector, model=model)
-    wanted = _NEAR_MEMORIES + asking.flagged_count
-    near = tools.memory_index.nearest(reader, model, vector, wanted, asking.where.audience)
+        return msgspec.structs.replace(prepared, query=vector, model=model)
+    wanted = _NEAR_MEMORIES + prepared.flagged_count
+    near = tools.memory_index.nearest(reader, model, vector, wanted, prepared.where.audience)
     kept = (
         reader.review.quarantined_among([memory.id for memory in near])
-        if asking.flagged_count
+        if prepared.flagged_count
         else frozenset[str]()
     )
     near = [memory for memory in near if memory.id not in kept][:_NEAR_MEMORIES]
-    return msgspec.structs.replace(asking, query=vector, model=model, near=near)
+    return msgspec.structs.replace(prepared, query=vector, model=model, near=near)
 
 
 def _final_routing(routing: Routing, consulted: DocumentResults, *, has_vectors: bool) -> Routing:
@@ -261,7 +261,7 @@ def _final_routing(routing: Routing, consulted: DocumentResults, *, has_vectors:
 def _consulted(
     reader: Reader,
     request: RecallRequest,
-    asked: QueryAnalysis,
+    analysis: QueryAnalysis,
     tools: RecallServices,
     embedding: Callable[[], Embedded],
 ) -> DocumentResults:
@@ -276,7 +276,7 @@ def _consulted(
 
     def rank(among: frozenset[int] | None, limit: int) -> list[RankedSpan]:
         # Speaker names were removed from the query because every turn has them, but a document may be about one.
-        whole = embedding if asked.text == request.query else tools.questions.begin(request.query)
+        whole = embedding if analysis.text == request.query else tools.questions.begin(request.query)
 
         def embedded() -> Vector | None:
             # If the query without names has no vector, the one with names is not used either.
@@ -288,14 +288,14 @@ def _consulted(
 
 
 def _as_text(
-    told: Selection, consulted: DocumentResults, limits: Limits, settings: Settings, tame: Sanitizer
+    selection: Selection, consulted: DocumentResults, limits: Limits, settings: Settings, tame: Sanitizer
 ) -> tuple[str, int]:
     return render(
-        told.relevant,
-        told.conflicts,
-        told.turns,
-        told.episodes,
-        told.suspects,
+        selection.relevant,
+        selection.conflicts,
+        selection.turns,
+        selection.episodes,
+        selection.suspects,
         tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
         tame=tame,
         documents=share_of(consulted, settings.recall_memory_percent, tame),
@@ -303,20 +303,20 @@ def _as_text(
 
 
 def _turns_apart(
-    reader: Reader, asking: PreparedQuery, said: list[RankedTurn], *, limit: int
+    reader: Reader, prepared: PreparedQuery, said: list[RankedTurn], *, limit: int
 ) -> tuple[list[RankedTurn], list[RankedTurn]]:
     """Drop flagged turns, but keep a few that contain words of the query."""
     clean = [ranked for ranked in said if not sanitized_turn(ranked.turn).quarantined]
     suspects = [ranked for ranked in said if ranked not in clean]  # stored before flagging existed
-    if limit and asking.apart and asking.question.words:
-        flagged = msgspec.structs.replace(asking.where, quarantined=True)
-        found = reader.turns.match(asking.question.words, flagged, limit=limit)
-        suspects += [_by_words(turn, rank, asking) for rank, turn in enumerate(found, start=1)]
+    if limit and prepared.apart and prepared.question.words:
+        flagged = msgspec.structs.replace(prepared.where, quarantined=True)
+        found = reader.turns.match(prepared.question.words, flagged, limit=limit)
+        suspects += [_by_words(turn, rank, prepared) for rank, turn in enumerate(found, start=1)]
     return clean, suspects
 
 
-def _by_words(turn: Turn, rank: int, asking: PreparedQuery) -> RankedTurn:
-    score = round(asking.relevance.score(turn.text), 4)
+def _by_words(turn: Turn, rank: int, prepared: PreparedQuery) -> RankedTurn:
+    score = round(prepared.relevance.score(turn.text), 4)
     return RankedTurn(
         turn=turn,
         score=score,
@@ -341,8 +341,8 @@ def _unsettled(
     cursor = reader.state.cursor()
     if not request.limits.turns or reader.ledger.head().seq == cursor:
         return []
-    asked = SearchRequest(query=request.query, memories=False, limit=LIMIT_MAX, audience=request.audience)
-    hits = search(reader, asked, where.now)
+    analysis = SearchRequest(query=request.query, memories=False, limit=LIMIT_MAX, audience=request.audience)
+    hits = search(reader, analysis, where.now)
     return [
         RankedTurn(
             turn=hit.turn,
@@ -374,7 +374,7 @@ def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> lis
 
 def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, *, now: Instant) -> Recall:
     """Keyword matches only, for callers that cannot wait for the full ranking."""
-    asked = SearchRequest(
+    analysis = SearchRequest(
         query=request.query,
         limit=max(1, min(request.limits.turns, LIMIT_MAX)),
         audience=request.audience,
@@ -389,7 +389,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
             memory=hit.memory,
             flags=hit.flags,
         )
-        for rank, hit in enumerate(search(reader, asked, now), start=1)
+        for rank, hit in enumerate(search(reader, analysis, now), start=1)
         if hit.turn is None or hit.turn.role != Role.SYSTEM
     ]
     tame = Sanitizer(Question(request.query).words)

@@ -132,9 +132,9 @@ def render(
 
 
 def _remaining(documents: DocumentShare, short: Sequence[str]) -> list[Group]:
-    told = frozenset(short)
+    rendered = frozenset(short)
     return [
-        (heading, [line for line in lines if documents.covered_by.get(line) not in told])
+        (heading, [line for line in lines if documents.covered_by.get(line) not in rendered])
         for heading, lines in documents.passages
     ]
 
@@ -176,8 +176,8 @@ def _fact(hit: RecallHit, tame: Sanitizer) -> str:
         marks.append("contested")
     elif memory.state is State.SUPERSEDED:
         marks.append("no longer so")
-    told = f" (about {_day(memory.times[0].begin)})" if memory.times else ""
-    return f"- [{', '.join(marks)}] {tame.short(memory.line)}{told} ({_day(memory.updated_at)})"
+    rendered = f" (about {_day(memory.times[0].begin)})" if memory.times else ""
+    return f"- [{', '.join(marks)}] {tame.short(memory.line)}{rendered} ({_day(memory.updated_at)})"
 
 
 def _conflict(conflict: Conflict, tame: Sanitizer) -> str:
@@ -249,8 +249,8 @@ def _sections(document: DocumentSummary, tame: Sanitizer) -> Iterator[str]:
     """Without sections that have no summary: the citation already shows their title."""
     for section in document.sections:
         if section.distillation and not is_title(section.distillation, section.path):
-            told = tame.short(section.distillation)
-            yield _line((document.name, *section.path), section.distillation, told, tame)
+            rendered = tame.short(section.distillation)
+            yield _line((document.name, *section.path), section.distillation, rendered, tame)
 
 
 def _covered_passages(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:
@@ -264,11 +264,11 @@ def passage(hit: SpanHit, tame: Sanitizer) -> str:
     return _line((hit.document_name, *hit.section), hit.span.text, tame.short(text).strip(), tame)
 
 
-def _line(path: tuple[str, ...], said: str, told: str, tame: Sanitizer) -> str:
+def _line(path: tuple[str, ...], said: str, rendered: str, tame: Sanitizer) -> str:
     """With a warning if the text or its title is flagged."""
     flags = flags_of(*path, said)
     warned = f"{marked(flags)} " if flags else ""
-    return f"- [{cited(path, tame)}] {warned}{told}"
+    return f"- [{cited(path, tame)}] {warned}{rendered}"
 
 
 def cited(path: tuple[str, ...], tame: Sanitizer) -> str:

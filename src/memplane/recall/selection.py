@@ -81,13 +81,13 @@ def select(
 
 
 def with_suspects(
-    told: Selection, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
+    selection: Selection, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
 ) -> Selection:
     """Flagged items come last, a few at most. A memory is dropped if its source turn is selected."""
     hits = [_turn_hit(ranked, replaced=False) for ranked in turns if ranked.relevant][:SUSPECTS_MAX]
     said = {hit.id for hit in hits}
     hits += [_fact_hit(fact, where) for fact in memories if fact.memory.entry_id not in said][:SUSPECTS_MAX]
-    return msgspec.structs.replace(told, suspects=tuple(hits))
+    return msgspec.structs.replace(selection, suspects=tuple(hits))
 
 
 def alternating(*ranked: Sequence[_Hit]) -> list[_Hit]:

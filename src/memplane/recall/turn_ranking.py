@@ -47,10 +47,10 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
 class TurnWords:
     """What the words of the query say about every turn: everything that needs no vector."""
 
-    def __init__(self, asking: PreparedQuery) -> None:
-        turns = asking.turns
-        self.words, self.passage = word_scores(list(asking.holders.values()), turns)
-        self.heard = _visible_turns(asking)
+    def __init__(self, prepared: PreparedQuery) -> None:
+        turns = prepared.turns
+        self.words, self.passage = word_scores(list(prepared.holders.values()), turns)
+        self.heard = _visible_turns(prepared)
         if not turns.vectors.exact:
             self.favoured  # noqa: B018  # it is wanted as soon as there is a vector
 
@@ -63,18 +63,18 @@ class TurnWords:
         return opinion if self.heard is None else np.where(self.heard, opinion, 0.0)
 
 
-def _visible_turns(asking: PreparedQuery) -> NDArray[np.bool_] | None:
+def _visible_turns(prepared: PreparedQuery) -> NDArray[np.bool_] | None:
     """Which turns are in scope; None if all are. Flagged turns are excluded from the start, so they displace nothing."""
-    heard = asking.turns.visible_to(asking.where.audience)
-    if not asking.apart:
+    heard = prepared.turns.visible_to(prepared.where.audience)
+    if not prepared.apart:
         return heard
-    clean = ~np.isin(asking.turns.n, np.asarray(asking.apart))
+    clean = ~np.isin(prepared.turns.n, np.asarray(prepared.apart))
     return clean if heard is None else heard & clean
 
 
 def rank_turns(
     reader: Reader,
-    asking: PreparedQuery,
+    prepared: PreparedQuery,
     worded: TurnWords | None = None,
     *,
     limit: int,
@@ -83,8 +83,8 @@ def rank_turns(
     """`leave_out` are numbers of turns that are returned elsewhere."""
     if not limit:
         return []
-    found = _judged(reader, asking, worded) if asking.large is None else _judged_large(asking, limit)
-    return [] if found is None else _best(reader, asking, found, limit, leave_out)
+    found = _judged(reader, prepared, worded) if prepared.large is None else _judged_large(prepared, limit)
+    return [] if found is None else _best(reader, prepared, found, limit, leave_out)
 
 
 class _Judged(msgspec.Struct, frozen=True):
@@ -98,39 +98,39 @@ class _Judged(msgspec.Struct, frozen=True):
     """For the fused turns."""
 
 
-def _judged_large(asking: PreparedQuery, limit: int) -> _Judged | None:
+def _judged_large(prepared: PreparedQuery, limit: int) -> _Judged | None:
     """For a space too large to load."""
-    assert asking.large is not None
-    assert asking.large_words is not None
-    read_from = [near.turn for near in asking.near if near.turn is not None and near.deviations > 0]
+    assert prepared.large is not None
+    assert prepared.large_words is not None
+    read_from = [near.turn for near in prepared.near if near.turn is not None and near.deviations > 0]
     found = judged(
-        asking.large, asking.large_words, asking.query, read_from, asking.where.audience, wanted=limit
+        prepared.large, prepared.large_words, prepared.query, read_from, prepared.where.audience, wanted=limit
     )
     turns = found.turns
     if not turns.count:
         return None
-    places = np.flatnonzero(~np.isin(turns.n, np.asarray(asking.apart, np.int64)))
+    places = np.flatnonzero(~np.isin(turns.n, np.asarray(prepared.apart, np.int64)))
     meaning = None if found.meaning is None else found.meaning[places]
     fused = fuse(
         turns,
         places,
-        asking.analysis,
+        prepared.analysis,
         meaning=meaning,
         words=found.words[places],
         passage=found.passage[places],
-        fact=_of_memories(turns, asking.near)[places] if asking.near else None,
+        fact=_of_memories(turns, prepared.near)[places] if prepared.near else None,
         usual=found.usual,
     )
     return _Judged(turns, fused, found.words, meaning) if len(places) else None
 
 
-def _judged(reader: Reader, asking: PreparedQuery, worded: TurnWords | None) -> _Judged | None:
-    turns, query = asking.turns, asking.query
+def _judged(reader: Reader, prepared: PreparedQuery, worded: TurnWords | None) -> _Judged | None:
+    turns, query = prepared.turns, prepared.query
     if not turns.count:
         return None
-    worded = worded or TurnWords(asking)
+    worded = worded or TurnWords(prepared)
     words, passage, heard = worded.words, worded.passage, worded.heard
-    fact = _of_memories(turns, asking.near)
+    fact = _of_memories(turns, prepared.near)
     if turns.vectors.exact:
         places, sample = np.arange(turns.count) if heard is None else np.flatnonzero(heard), None
     else:
@@ -138,23 +138,23 @@ def _judged(reader: Reader, asking: PreparedQuery, worded: TurnWords | None) -> 
     if not len(places):
         return None
     meaning = None if query is None else turns.vectors.scores(query, places)
-    if meaning is None and query is not None and asking.model is not None:
-        meaning = _from_store(reader, asking.model, turns.n[places], query)
+    if meaning is None and query is not None and prepared.model is not None:
+        meaning = _from_store(reader, prepared.model, turns.n[places], query)
     fused = fuse(
         turns,
         places,
-        asking.analysis,
+        prepared.analysis,
         meaning=meaning,
         words=words[places],
         passage=passage[places],
-        fact=fact[places] if asking.near else None,
+        fact=fact[places] if prepared.near else None,
         sample=sample,
     )
     return _Judged(turns, fused, words, meaning)
 
 
 def _best(
-    reader: Reader, asking: PreparedQuery, judged_turns: _Judged, limit: int, leave_out: Sequence[int]
+    reader: Reader, prepared: PreparedQuery, judged_turns: _Judged, limit: int, leave_out: Sequence[int]
 ) -> list[RankedTurn]:
     turns, fused, words, meaning = (
         judged_turns.turns,
@@ -162,8 +162,8 @@ def _best(
         judged_turns.words,
         judged_turns.meaning,
     )
-    where = asking.where
-    is_near = _near_enough(asking, fused, meaning)
+    where = prepared.where
+    is_near = _near_enough(prepared, fused, meaning)
     allowed = _allowed(turns, fused.indexes, where, leave_out)
     masked = msgspec.structs.replace(fused, scores=np.where(allowed, fused.scores, -np.inf))
     chosen = [at for at in best(masked, limit + _SPARE) if np.isfinite(masked.scores[at])]
@@ -208,14 +208,14 @@ def holders(
 
 
 def _near_enough(
-    asking: PreparedQuery, fused: FusedScores, meaning: Floats | NDArray[np.float32] | None
+    prepared: PreparedQuery, fused: FusedScores, meaning: Floats | NDArray[np.float32] | None
 ) -> NDArray[np.bool_]:
     then = fused.channels["date"] > 0 if "date" in fused.channels else np.zeros(len(fused.indexes), np.bool_)
     if meaning is None:
         return then
-    if asking.nearness_min is None:
+    if prepared.nearness_min is None:
         return then | (fused.channels["meaning"] >= DEVIATIONS_MIN)
-    return then | (meaning >= asking.nearness_min[0])
+    return then | (meaning >= prepared.nearness_min[0])
 
 
 def _of_memories(turns: TurnColumns, near: Sequence[SimilarMemory]) -> Floats:

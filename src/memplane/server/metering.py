@@ -47,15 +47,15 @@ def quota_headers(plane: Engine, exchange: HttpExchange) -> list[tuple[bytes, by
     if route is None or principal is None or route.adapter not in _WARNED:
         return []
     with suppress(StorageError):
-        standing = plane.quota.status(principal.tenant)
-        if standing is not None and standing.approaching:
-            return _headers(standing)
+        status = plane.quota.status(principal.tenant)
+        if status is not None and status.approaching:
+            return _headers(status)
     return []
 
 
-def _headers(standing: QuotaStatus) -> list[tuple[bytes, bytes]]:
+def _headers(status: QuotaStatus) -> list[tuple[bytes, bytes]]:
     return [
         (b"x-quota-warning", b"approaching_limit"),
-        (b"x-quota-ingests-pct", str(standing.percent).encode()),
-        (b"x-quota-reset-date", standing.reset_date.encode()),
+        (b"x-quota-ingests-pct", str(status.percent).encode()),
+        (b"x-quota-reset-date", status.reset_date.encode()),
     ]

@@ -268,7 +268,7 @@ class Move:
         backup."""
         self._check_target()
         report = MoveReport()
-        standing: dict[Name, SpacePosition] = {}
+        position: dict[Name, SpacePosition] = {}
         rows: Counter[Name] = Counter()
         problems: dict[Name, list[str]] = {}
         waiting = self._spaces()
@@ -277,7 +277,7 @@ class Move:
             for done, name in enumerate(waiting):
                 made = CopyCounts()
                 view = self._copy(name, made, (done, len(waiting)))
-                standing[name], rows[name] = view.position, sum(view.counts.values())
+                position[name], rows[name] = view.position, sum(view.counts.values())
                 problems.pop(name, None)
                 if made.problems:
                     problems[name] = made.problems
@@ -287,8 +287,8 @@ class Move:
             if passes_max == 1:
                 waiting = []
             else:
-                waiting = [name for name in self._spaces() if standing.get(name) != self._position(name)]
-        report.spaces, report.verified = len(standing), len(standing) - len(problems)
+                waiting = [name for name in self._spaces() if position.get(name) != self._position(name)]
+        report.spaces, report.verified = len(position), len(position) - len(problems)
         for found in problems.values():
             for problem in found:
                 report.blame(problem)

@@ -198,7 +198,7 @@ class Worker:
             entries = reader.ledger.entries(after=marks.derived, limit=count)
             entries = [entry for entry in entries if entry.seq <= marks.cursor]
             turns = [_turns_of(reader, entry) for entry in entries]
-            told = reader.ledger.known([derivation_id(entry.id) for entry in entries])
+            reported = reader.ledger.known([derivation_id(entry.id) for entry in entries])
             read = int(reader.state.note(projection.READ) or 0)
             decided = ForgottenDecisions(
                 reader.replica.deletions() if marks.derived < read or reader.replica.merged() else ()
@@ -206,7 +206,7 @@ class Worker:
         if not entries:
             return False
         unread = [
-            [] if derivation_id(entry.id) in told else said
+            [] if derivation_id(entry.id) in reported else said
             for entry, said in zip(entries, turns, strict=True)
         ]
         before = sum(entry.seq <= read for entry in entries)
@@ -437,10 +437,10 @@ class Worker:
 def note_accesses(writer: Writer, ids: Sequence[str], catalog: PredicateCatalog, now: int) -> None:
     """Count recalls of these memories; frequently used ones become hot."""
     writer.memories.add_accesses(ids, at=now)
-    told = list(dict.fromkeys(ids))
-    counts = writer.memories.accesses(told)
+    reported = list(dict.fromkeys(ids))
+    counts = writer.memories.accesses(reported)
     tiers = []
-    for memory in writer.memories.get_many(told, Filter(now=now, include_superseded=True, audience=None)):
+    for memory in writer.memories.get_many(reported, Filter(now=now, include_superseded=True, audience=None)):
         if memory.derived:
             tier = tier_after_feedback(memory, catalog, accesses=counts.get(memory.id, 0))
             if tier is not memory.tier or memory.pinned or memory.flags:

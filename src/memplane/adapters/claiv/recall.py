@@ -63,7 +63,7 @@ def fact_of(memory: Memory, about: About) -> FactItem:
         confidence=memory.confidence,
         importance=memory.importance,
         created_at=iso(memory.created_at),
-        temporal_matches=[_match(told) for told in memory.times],
+        temporal_matches=[_match(result) for result in memory.times],
         document_id=document,
         document_name=name,
         tier=memory.tier.value,
@@ -73,15 +73,15 @@ def fact_of(memory: Memory, about: About) -> FactItem:
     )
 
 
-def _match(told: MentionedTime) -> TemporalMatch:
-    start, end = iso(told.begin), iso(told.until)
+def _match(result: MentionedTime) -> TemporalMatch:
+    start, end = iso(result.begin), iso(result.until)
     return TemporalMatch(
         ts_start=start,
         ts_end=end,
-        raw_expression=told.raw,
+        raw_expression=result.raw,
         anchor_time=None,
-        date_type=told.kind,
-        granularity=told.granularity,
+        date_type=result.kind,
+        granularity=result.granularity,
         temporal_range=TemporalRange(start, end),
     )
 
@@ -109,8 +109,8 @@ _encode = msgspec.json.Encoder().encode
 _decoder = msgspec.json.Decoder(RecallReference)
 
 
-def recall_id_of(told: RecallReference) -> str:
-    kept = msgspec.structs.replace(told, facts=told.facts[:_FACTS_MAX])
+def recall_id_of(result: RecallReference) -> str:
+    kept = msgspec.structs.replace(result, facts=result.facts[:_FACTS_MAX])
     return _PREFIX + base64.urlsafe_b64encode(_encode(kept)).decode().rstrip("=")
 
 
@@ -138,12 +138,12 @@ class ClaivRecallHandler:
         body: RecallBody = call.body
         space = call.existing_space(body.user_id)
         with call.using(QuotaResource.RECALL):
-            told = self._nothing(body) if space is None else _recall(space, body)
-        call.spent.tokens += tokens_of(body.query) + told.tokens
-        about = {} if space is None else _about(space, told)
-        recalled = _recalled(body, told, about, self._recall_id(body.user_id, told))
+            result = self._nothing(body) if space is None else _recall(space, body)
+        call.spent.tokens += tokens_of(body.query) + result.tokens
+        about = {} if space is None else _about(space, result)
+        recalled = _recalled(body, result, about, self._recall_id(body.user_id, result))
         if (body.include or IncludeBody()).debug:
-            recalled = msgspec.structs.replace(recalled, debug=_debug(body, told))
+            recalled = msgspec.structs.replace(recalled, debug=_debug(body, result))
         return answer(recalled)
 
     def _nothing(self, body: RecallBody) -> Recall:
@@ -156,9 +156,9 @@ class ClaivRecallHandler:
             anchor="now" if reference is None else "request",
         )
 
-    def _recall_id(self, owner: str, told: Recall) -> str:
+    def _recall_id(self, owner: str, result: Recall) -> str:
         """Facts that are always told are not in it: whoever did not need them for this question did not pass them over."""
-        ids = tuple(hit.id for hit in told.answer_facts + told.supporting_facts)
+        ids = tuple(hit.id for hit in result.answer_facts + result.supporting_facts)
         return recall_id_of(RecallReference(owner, self._clock(), ids))
 
 
@@ -189,30 +189,30 @@ def _limits(asked: LimitsBody) -> Limits:
     return msgspec.structs.replace(usual, facts=max(usual.facts, wanted), **chosen)
 
 
-def _about(space: Space, told: Recall) -> About:
-    pairs = [memory for conflict in told.conflicts for memory in (conflict.left, conflict.right)]
-    facts = [hit.memory for hit in told.facts if hit.memory is not None]
+def _about(space: Space, result: Recall) -> About:
+    pairs = [memory for conflict in result.conflicts for memory in (conflict.left, conflict.right)]
+    facts = [hit.memory for hit in result.facts if hit.memory is not None]
     return space.documents.mentioned_by([*facts, *pairs])
 
 
-def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> RecallResponse:
+def _recalled(body: RecallBody, result: Recall, about: About, recall_id: str) -> RecallResponse:
     def facts(hits: tuple[RecallHit, ...]) -> list[Any]:
         return [fact_of(hit.memory, about) for hit in hits if hit.memory is not None]
 
     return RecallResponse(
-        answer_facts=facts(told.answer_facts),
-        supporting_facts=facts(told.supporting_facts),
-        background_context=facts(told.background_facts),
-        llm_context=_context(told),
-        working_memory=_working(body, told),
+        answer_facts=facts(result.answer_facts),
+        supporting_facts=facts(result.supporting_facts),
+        background_context=facts(result.background_facts),
+        llm_context=_context(result),
+        working_memory=_working(body, result),
         pending_plan=None,
         routing=RoutingInfo(
-            mode=told.routing.mode,
-            kinds=list(told.routing.kinds),
-            predicates=list(told.routing.predicates),
-            temporal_intent=told.routing.temporal_intent,
-            strategy=told.routing.strategy,
-            channels=list(told.routing.channels),
+            mode=result.routing.mode,
+            kinds=list(result.routing.kinds),
+            predicates=list(result.routing.predicates),
+            temporal_intent=result.routing.temporal_intent,
+            strategy=result.routing.strategy,
+            channels=list(result.routing.channels),
         ),
         recall_id=recall_id,
         conflicts=[
@@ -220,9 +220,9 @@ def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> R
                 content=f"{conflict.left.line}; but also: {conflict.right.line}",
                 facts=[fact_of(conflict.left, about), fact_of(conflict.right, about)],
             )
-            for conflict in told.conflicts
+            for conflict in result.conflicts
         ],
-        episodes=[_episode(episode) for episode in told.episodes],
+        episodes=[_episode(episode) for episode in result.episodes],
         document_spans=[
             DocumentSpan(
                 document_id=hit.span.document,
@@ -234,7 +234,7 @@ def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> R
                 score=hit.score,
                 place=hit.span.place,
             )
-            for hit in told.spans
+            for hit in result.spans
         ],
         documents=[
             DocumentSummaryItem(
@@ -249,34 +249,34 @@ def _recalled(body: RecallBody, told: Recall, about: About, recall_id: str) -> R
                     for section in document.sections
                 ],
             )
-            for document in told.documents
+            for document in result.documents
         ],
-        degraded=list(told.degraded),
+        degraded=list(result.degraded),
     )
 
 
-def _context(told: Recall) -> LLMContext:
+def _context(result: Recall) -> LLMContext:
     return LLMContext(
-        reference_time=timestamp(told.reference_time),
-        anchor_source=_ANCHORS[told.anchor],  # type: ignore[arg-type]
+        reference_time=timestamp(result.reference_time),
+        anchor_source=_ANCHORS[result.anchor],  # type: ignore[arg-type]
         conversation_history=[
             MessageItem(role=turn.role, content=turn.text, event_time=iso(turn.at))
-            for turn in told.conversation_history
+            for turn in result.conversation_history
         ],
-        fact_ids=[hit.id for hit in told.facts],
-        text=told.text,
+        fact_ids=[hit.id for hit in result.facts],
+        text=result.text,
     )
 
 
-def _working(body: RecallBody, told: Recall) -> WorkingMemoryInfo | None:
+def _working(body: RecallBody, result: Recall) -> WorkingMemoryInfo | None:
     """Nothing where nothing was said in this conversation yet."""
-    if not told.conversation_history:
+    if not result.conversation_history:
         return None
-    working = told.working_memory
+    working = result.working_memory
     constraints: dict[str, Any] = {"topics": list(working.topics)} if working.topics else {}
-    if told.routing.ranges:
-        constraints["times"] = [[iso(begin), iso(until)] for begin, until in told.routing.ranges]
-    here = [episode.text for episode in told.episodes if episode.conversation == body.conversation_id]
+    if result.routing.ranges:
+        constraints["times"] = [[iso(begin), iso(until)] for begin, until in result.routing.ranges]
+    here = [episode.text for episode in result.episodes if episode.conversation == body.conversation_id]
     return WorkingMemoryInfo(
         focus=Focus(
             entities=list(working.entities),
@@ -298,17 +298,17 @@ def _episode(episode: Memory) -> EpisodeItem:
     )
 
 
-def _debug(body: RecallBody, told: Recall) -> dict[str, Any]:
+def _debug(body: RecallBody, result: Recall) -> dict[str, Any]:
     """Why each thing was found: what each channel added to its score, and the rank it had there."""
     return {
         "mode_hint": body.mode_hint,
-        "timings_ms": dict(told.timings),
-        "tokens": told.tokens,
-        "speakers": list(told.routing.speakers),
-        "ranges": [[iso(begin), iso(until)] for begin, until in told.routing.ranges],
-        "facts": {hit.id: _ranked(hit) for hit in told.facts},
-        "events": {hit.id: _ranked(hit) for hit in told.hits if hit.turn is not None},
-        "spans": {hit.span.id: _ranked(hit) for hit in told.spans},
+        "timings_ms": dict(result.timings),
+        "tokens": result.tokens,
+        "speakers": list(result.routing.speakers),
+        "ranges": [[iso(begin), iso(until)] for begin, until in result.routing.ranges],
+        "facts": {hit.id: _ranked(hit) for hit in result.facts},
+        "events": {hit.id: _ranked(hit) for hit in result.hits if hit.turn is not None},
+        "spans": {hit.span.id: _ranked(hit) for hit in result.spans},
     }
 
 

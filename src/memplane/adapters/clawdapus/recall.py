@@ -39,10 +39,10 @@ class PlaneRecallHandler:
             return Response(content=answer_of((), ()), media_type=JSON)
         question = question_in({"messages": asked.messages, "system": asked.system})
         left_s = self._settings.recall_answer_ms / 1_000 - call.waited_s
-        told = self._recall(space, question, left_s) if left_s > 0 else None
-        if told is None:
+        result = self._recall(space, question, left_s) if left_s > 0 else None
+        if result is None:
             return Response(content=answer_of((), (LATE,)), media_type=JSON)
-        return Response(content=answer_of(told.blocks, told.degraded), media_type=JSON)
+        return Response(content=answer_of(result.blocks, result.degraded), media_type=JSON)
 
     def close(self) -> None:
         self._box.close()
@@ -65,10 +65,10 @@ def answer_of(blocks: Sequence[RecallBlock], degraded: Iterable[str]) -> bytes:
         text = block.text.strip()
         if not text or is_blocked(block.kind, block.source) or len(kept) == BLOCKS_MAX:
             continue
-        told = PlaneBlock(text=text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
-        size, text_size = len(_encode(told)) + 1, len(text.encode("utf-8"))
+        result = PlaneBlock(text=text, score=block.score, kind=block.kind, source=block.source, ts=block.ts)
+        size, text_size = len(_encode(result)) + 1, len(text.encode("utf-8"))
         if size <= left and text_size <= text_left:
-            kept.append(told)
+            kept.append(result)
             left -= size
             text_left -= text_size
     return _encode(PlaneRecallResponse(memories=kept, degraded=reasons))

@@ -116,11 +116,11 @@ def _without_token(manifest: MemoryManifest) -> ManifestView:
     )
 
 
-def _recalled(told: Recall) -> RecallView:
-    governed = govern(as_recalled(told.blocks))
+def _recalled(result: Recall) -> RecallView:
+    governed = govern(as_recalled(result.blocks))
     return RecallView(
         blocks=list(governed.blocks),
         text=memory_block(SERVICE, governed.blocks),
         removed=governed.removed,
-        degraded=list(told.degraded),
+        degraded=list(result.degraded),
     )

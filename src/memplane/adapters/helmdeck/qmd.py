@@ -90,14 +90,14 @@ def _call(caller: CallerFacts, params: Params) -> Any:
     return {"structuredContent": told, "content": [{"type": "text", "text": text}]}
 
 
-def query(rows: Iterable[Memory], asked: str, limit: int) -> list[QmdResult]:
+def query(rows: Iterable[Memory], query: str, limit: int) -> list[QmdResult]:
     """The best rows, newest first among equals. An empty question is answered with everything."""
     found: list[tuple[float, datetime, QmdResult]] = []
     for row in rows:
         if not row.category:
             continue
         snippet = _snippet(row)
-        score = _score(snippet, asked)
+        score = _score(snippet, query)
         if score > 0:
             run = row.category in {PACK_HISTORY, PIPELINE_HISTORY}
             recency = row.created_at if run else row.updated_at
@@ -113,10 +113,10 @@ def _query_text(arguments: Mapping[str, Any]) -> str:
     if not isinstance(searches, list) or not all(isinstance(search, dict) for search in searches):
         raise RpcError(INVALID_PARAMS, "invalid arguments: searches must be an array of objects")
     plain = arguments.get("query") or ""
-    asked = [(search.get("type"), search.get("query") or "") for search in searches]
-    if not isinstance(plain, str) or not all(isinstance(text, str) for _, text in asked):
+    query = [(search.get("type"), search.get("query") or "") for search in searches]
+    if not isinstance(plain, str) or not all(isinstance(text, str) for _, text in query):
         raise RpcError(INVALID_PARAMS, "invalid arguments: query must be a string")
-    said = [(kind, text.strip()) for kind, text in asked if text.strip()]
+    said = [(kind, text.strip()) for kind, text in query if text.strip()]
     lexical = [text for kind, text in said if kind == "lex"]
     return next(iter([*lexical, *(text for _, text in said), plain.strip()]))
 
@@ -130,13 +130,13 @@ def _limit(arguments: Mapping[str, Any]) -> int:
     return int(limit) if 1 <= limit <= LIMIT_MAX else LIMIT_DEFAULT
 
 
-def _score(snippet: str, asked: str) -> float:
-    if not asked:
+def _score(snippet: str, query: str) -> float:
+    if not query:
         return _SCORE_ALL
-    text, asked = snippet.lower(), asked.lower()
-    if asked in text:
+    text, query = snippet.lower(), query.lower()
+    if query in text:
         return _SCORE_PHRASE
-    words = asked.split()
+    words = query.split()
     hits = sum(len(word.encode()) >= _WORD_BYTES_MIN and word in text for word in words)
     return hits / len(words)
 

@@ -53,16 +53,16 @@ class ProxyServices:
         passed: PassedListener,
         *,
         relay: ProviderClient,
-        teller: Injector,
-        keeper: TurnRecorder,
+        injector: Injector,
+        recorder: TurnRecorder,
         prices: Prices,
     ) -> None:
         self.settings = settings
         self.clock = clock
         self.passed = passed
         self.relay = relay
-        self.teller = teller
-        self.keeper = keeper
+        self.injector = injector
+        self.recorder = recorder
         self.prices = prices
         self._tasks: set[asyncio.Future[None]] = set()
 
@@ -77,8 +77,8 @@ class ProxyServices:
         await self.relay.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSING_S)
-        await self.keeper.close()
-        await self.teller.close()
+        await self.recorder.close()
+        await self.injector.close()
 
 
 class Carrier:
@@ -119,17 +119,19 @@ class Carrier:
         finally:
             self._count(operation, model, status, outcome, charge=tally.charge())
 
-    async def with_memory(self, asked: ChatRequest, model: str | None, space: Space) -> None:
+    async def with_memory(self, chat_request: ChatRequest, model: str | None, space: Space) -> None:
         parts = self._parts
         at = parts.clock()
         conversation = space.caller.session
         may_read = self._request.principal.allows(Right.READ, adapter=ADAPTER, space=space.owner)
-        told = await parts.teller.inject(space, asked, conversation or asked.opening, may_read=may_read)
-        changes = asked.with_memory(told.brief, told.context)
+        injection = await parts.injector.inject(
+            space, chat_request, conversation or chat_request.opening, may_read=may_read
+        )
+        changes = chat_request.with_memory(injection.brief, injection.context)
         if model is not None:
-            changes += asked.with_model(model)
+            changes += chat_request.with_model(model)
         turn = ProxyTurn(
-            asked,
+            chat_request,
             at=at,
             tenant=space.tenant,
             owner=space.owner,
@@ -137,14 +139,14 @@ class Carrier:
             conversation=conversation,
             path=self._request.path,
             upstream=self._upstream.name,
-            model=model or asked.model,
-            effective=asked.effective(changes),
+            model=model or chat_request.model,
+            effective=chat_request.effective(changes),
             entry_bytes_max=parts.settings.entry_bytes_max,
-            pins=told.pins,
+            pins=injection.pins,
         )
-        await self._forward(turn, told)
+        await self._forward(turn, injection)
 
-    async def _forward(self, turn: ProxyTurn, told: Injection) -> None:
+    async def _forward(self, turn: ProxyTurn, injection: Injection) -> None:
         try:
             response = await self._call_provider(turn.effective, readable=True)
         except HttpError:
@@ -152,7 +154,7 @@ class Carrier:
             raise
         async with response:
             turn.status_code = response.status
-            await self._start(response, self._recall_headers(told))
+            await self._start(response, self._recall_headers(injection))
             if response.status // 100 != 2:  # noqa: PLR2004 - a turn that failed is not kept
                 await self._pass_rest(response)
                 self._report(turn, "refused")
@@ -164,13 +166,13 @@ class Carrier:
             try:
                 held = await self._pass_answer(response, turn)
             except ProviderDisconnected:
-                self._abort(turn, told)
+                self._abort(turn, injection)
                 return
             except (asyncio.CancelledError, ClientDisconnect):
-                self._abort(turn, told)
+                self._abort(turn, injection)
                 raise
             # Whoever hangs up now has not read the end, and the turn was completed all the same.
-            await asyncio.shield(self._parts.later(self._record(turn, told)))
+            await asyncio.shield(self._parts.later(self._record(turn, injection)))
             await self._pass_end(response, held)
 
     async def _pass_answer(self, response: aiohttp.ClientResponse, turn: ProxyTurn) -> list[bytes]:
@@ -214,19 +216,19 @@ class Carrier:
         await self._body(b"", more=False)
         return True
 
-    def _abort(self, turn: ProxyTurn, told: Injection) -> None:
+    def _abort(self, turn: ProxyTurn, injection: Injection) -> None:
         """Of a stream there is something to keep; half of anything else is nothing."""
         if turn.answer.is_stream:
             turn.status = ABORTED
-            self._parts.later(self._record(turn, told))
+            self._parts.later(self._record(turn, injection))
         else:
             self._report(turn, "failed")
 
-    async def _record(self, turn: ProxyTurn, told: Injection) -> None:
-        in_time = await self._parts.keeper.record(lambda: turn.pending)
+    async def _record(self, turn: ProxyTurn, injection: Injection) -> None:
+        in_time = await self._parts.recorder.record(lambda: turn.pending)
         self._report(turn, turn.status or "ok", kept=in_time)
-        if told.backend is not None and turn.status != FAILED:
-            self._parts.later(self._parts.teller.retain(told, turn.pending.history, turn.asked.model))
+        if injection.backend is not None and turn.status != FAILED:
+            self._parts.later(self._parts.injector.retain(injection, turn.pending.history, turn.asked.model))
 
     def _report(self, turn: ProxyTurn, outcome: str, *, kept: bool | None = None) -> None:
         self._count("chat", turn.model, turn.status_code, outcome, charge=turn.charge, kept=kept)
@@ -277,9 +279,9 @@ class Carrier:
         address = upstream.address(request.path, request.query)
         return await self._parts.relay.send(upstream, request.method, address, headers, content)
 
-    def _recall_headers(self, told: Injection) -> list[tuple[bytes, bytes]]:
+    def _recall_headers(self, injection: Injection) -> list[tuple[bytes, bytes]]:
         """What was told, for a client that wants to know; the body is the provider's own."""
-        recalled = told.recalled
+        recalled = injection.recalled
         if recalled is None:
             return []
         shown = [(RECALL_HEADER.encode(), summary_of(recalled).encode())]

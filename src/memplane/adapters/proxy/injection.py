@@ -152,39 +152,41 @@ class Injector:
         self._contexts = Contexts(settings.claw_context_root)
 
     async def inject(
-        self, space: Space, asked: TurnRequest, conversation: str, *, may_read: bool
+        self, space: Space, turn: TurnRequest, conversation: str, *, may_read: bool
     ) -> Injection:
         """`conversation` names it among those of the space. Whatever hangs, all of it takes one time box: that of the
         service where there is one."""
-        manifest, agent = self._manifest_of(space, asked.model)
-        told = Injection(agent=agent, backend=None if manifest is None else self._client.backend(manifest))
+        manifest, agent = self._manifest_of(space, turn.model)
+        injection = Injection(
+            agent=agent, backend=None if manifest is None else self._client.backend(manifest)
+        )
         if not may_read:
-            return told
+            return injection
         with self._plane.answering():
-            await self._fill(told, space, asked, conversation, self._seconds_for(manifest))
-        return told
+            await self._fill(injection, space, turn, conversation, self._seconds_for(manifest))
+        return injection
 
     async def _fill(
-        self, told: Injection, space: Space, asked: TurnRequest, conversation: str, seconds: float
+        self, injection: Injection, space: Space, turn: TurnRequest, conversation: str, seconds: float
     ) -> None:
         until = asyncio.get_running_loop().time() + seconds
         places = _PinKeys.of(conversation)
-        looking = asyncio.ensure_future(self._load_pins(space, asked, places, told, seconds))
+        looking = asyncio.ensure_future(self._load_pins(space, turn, places, injection, seconds))
         before = None
-        if asked.has_tools:  # looked before the recall: what is forgotten between the two is not pinned
+        if turn.has_tools:  # looked before the recall: what is forgotten between the two is not pinned
             looked = await looking
-            before = None if looked is None else _context_in(looked.pins.texts.get(places.context), asked)
-        if before is not None and asked.continues:
-            told.context = before
+            before = None if looked is None else _context_in(looked.pins.texts.get(places.context), turn)
+        if before is not None and turn.continues:
+            injection.context = before
         else:
-            await self._recall(space, asked, told, until)
-        self._pin(told, asked, places, await looking)
+            await self._recall(space, turn, injection, until)
+        self._pin(injection, turn, places, await looking)
 
-    async def retain(self, told: Injection, line: bytes, model: str) -> None:
+    async def retain(self, injection: Injection, line: bytes, model: str) -> None:
         """Tell the agent's own memory service of a turn that is in the ledger."""
-        if told.backend is not None:
-            await told.backend.retain(
-                ServiceRetainRequest(context=told.agent, line=line, requested_model=model)
+        if injection.backend is not None:
+            await injection.backend.retain(
+                ServiceRetainRequest(context=injection.agent, line=line, requested_model=model)
             )
 
     async def close(self) -> None:
@@ -193,75 +195,75 @@ class Injector:
 
     # ── what bears on this turn ──────────────────────────────────────────────────────────────────────────────
 
-    async def _recall(self, space: Space, asked: TurnRequest, told: Injection, until: float) -> None:
-        backend = told.backend or _EngineBackend(self, space, asked)
+    async def _recall(self, space: Space, turn: TurnRequest, injection: Injection, until: float) -> None:
+        backend = injection.backend or _EngineBackend(self, space, turn)
         request = ServiceRecallRequest(
-            context=told.agent,
-            path=asked.style,
-            requested_model=asked.model,
-            messages=asked.inbound,
-            system=asked.system,
+            context=injection.agent,
+            path=turn.style,
+            requested_model=turn.model,
+            messages=turn.inbound,
+            system=turn.system,
         )
         left_s = until - asyncio.get_running_loop().time()
-        told.recalled = await backend.recall(request, seconds_max=left_s)
-        if told.recalled.text:
-            told.context = runtime_context(
-                [told.recalled.text], now=self._plane.clock(), timezone=told.agent.timezone
+        injection.recalled = await backend.recall(request, seconds_max=left_s)
+        if injection.recalled.text:
+            injection.context = runtime_context(
+                [injection.recalled.text], now=self._plane.clock(), timezone=injection.agent.timezone
             )
 
-    async def recalled(self, space: Space, asked: TurnRequest, seconds: float) -> RecallOutcome:
+    async def recalled(self, space: Space, turn: TurnRequest, seconds: float) -> RecallOutcome:
         """From this process."""
         started, found, quiet = time.perf_counter(), None, space.silent()
         try:
             if seconds > 0:
-                request = RecallRequest(query=asked.question, limits=_LIMITS)
+                request = RecallRequest(query=turn.question, limits=_LIMITS)
                 found = await self._box.awaited(
                     lambda: _if_exists(self._plane, quiet, lambda: quiet.recall(request)),
                     lambda: _if_exists(self._plane, quiet, lambda: quiet.recall_by_words(request)),
                     seconds=seconds,
                 )
-            outcome = _late() if found is None else _governed(found, asked)
+            outcome = _late() if found is None else _governed(found, turn)
         except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn goes on
             code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
             outcome = RecallOutcome(operation="recall", status=MemoryStatus.FAILED, error=code)
         latency_ms = int((time.perf_counter() - started) * 1_000)
         outcome = msgspec.structs.replace(outcome, latency_ms=latency_ms)
-        self._report(outcome, space.owner, asked.model)
+        self._report(outcome, space.owner, turn.model)
         return outcome
 
     # ── what stays the same ──────────────────────────────────────────────────────────────────────────────────
 
     async def _load_pins(
-        self, space: Space, asked: TurnRequest, places: _PinKeys, told: Injection, seconds: float
+        self, space: Space, turn: TurnRequest, places: _PinKeys, injection: Injection, seconds: float
     ) -> _PinnedState | None:
         """None where the space does not answer in time. The brief stands before the whole conversation, and a provider's
         cache goes by that: it is the same bytes in every request of it, at whichever process, whatever is remembered
         meanwhile."""
-        briefed = told.backend is None and self._settings.proxy_brief and not asked.stored_by_provider
-        if not briefed and not asked.has_tools:
+        briefed = injection.backend is None and self._settings.proxy_brief and not turn.stored_by_provider
+        if not briefed and not turn.has_tools:
             return None
-        share = _LOOKUP_SHARE if asked.has_tools else 1.0
+        share = _LOOKUP_SHARE if turn.has_tools else 1.0
         looked = await self._box.quick(
-            _pinned, self._plane, space, asked, places, briefed, seconds=seconds * share
+            _pinned, self._plane, space, turn, places, briefed, seconds=seconds * share
         )
         if looked is not None:
-            told.brief = looked.brief or ""
+            injection.brief = looked.brief or ""
         return looked
 
     def _pin(
-        self, told: Injection, asked: TurnRequest, places: _PinKeys, looked: _PinnedState | None
+        self, injection: Injection, turn: TurnRequest, places: _PinKeys, looked: _PinnedState | None
     ) -> None:
         """What was not pinned yet. Between the calls of an agent's tools the same is told again, since it stands before
         them; a brief that is told along is pinned anew with it, so that it is not among the oldest."""
         if looked is None:
             return
         texts: dict[str, str] = {}
-        if asked.has_tools and told.recalled is not None:
-            texts[places.context] = _pinned_context(asked, told.context)
+        if turn.has_tools and injection.recalled is not None:
+            texts[places.context] = _pinned_context(turn, injection.context)
         if looked.brief is not None and (texts or looked.pins.texts.get(places.brief) != looked.brief):
             texts[places.brief] = looked.brief
         if texts:
-            told.pins = PinnedTexts(erasures=looked.pins.erasures, texts=texts)
+            injection.pins = PinnedTexts(erasures=looked.pins.erasures, texts=texts)
 
     def _seconds_for(self, manifest: MemoryManifest | None) -> float:
         if manifest is None or manifest.recall is None:
@@ -287,13 +289,13 @@ class _EngineBackend:
 
     service = SERVICE
 
-    def __init__(self, teller: Injector, space: Space, asked: TurnRequest) -> None:
-        self._teller = teller
+    def __init__(self, injector: Injector, space: Space, turn: TurnRequest) -> None:
+        self._injector = injector
         self._space = space
-        self._asked = asked
+        self._turn = turn
 
     async def recall(self, request: ServiceRecallRequest, *, seconds_max: float = math.inf) -> RecallOutcome:  # noqa: ARG002 - what is asked is known in full
-        return await self._teller.recalled(self._space, self._asked, seconds_max)
+        return await self._injector.recalled(self._space, self._turn, seconds_max)
 
     async def retain(self, request: ServiceRetainRequest) -> ServiceOutcome:  # noqa: ARG002
         return ServiceOutcome(operation="retain", status=MemoryStatus.SKIPPED)
@@ -303,9 +305,9 @@ def _late() -> RecallOutcome:
     return RecallOutcome(operation="recall", status=MemoryStatus.TIMED_OUT, error=DEADLINE)
 
 
-def _governed(found: Recall, asked: TurnRequest) -> RecallOutcome:
+def _governed(found: Recall, turn: TurnRequest) -> RecallOutcome:
     """What the conversation says already was never returned, nor what is beyond the first eight."""
-    blocks = _new_blocks(as_recalled(found.blocks), asked)[:BLOCKS_MAX]
+    blocks = _new_blocks(as_recalled(found.blocks), turn)[:BLOCKS_MAX]
     governed = govern(blocks)
     return RecallOutcome(
         operation="recall",
@@ -324,7 +326,7 @@ def _if_exists(plane: Engine, space: Space, work: Callable[[], Recall]) -> Recal
     return work()
 
 
-def _pinned(plane: Engine, space: Space, asked: TurnRequest, places: _PinKeys, briefed: bool) -> _PinnedState:  # noqa: FBT001
+def _pinned(plane: Engine, space: Space, turn: TurnRequest, places: _PinKeys, briefed: bool) -> _PinnedState:  # noqa: FBT001
     """What was told before, unless something was forgotten since: then it is made anew, whatever a cache costs. The
     conversation may also begin anew under the same name."""
     if not plane.has_space(space.owner, tenant=space.tenant):
@@ -332,7 +334,7 @@ def _pinned(plane: Engine, space: Space, asked: TurnRequest, places: _PinKeys, b
     pins = space.ledger.pinned_texts((places.brief, places.context))
     if not briefed:
         return _PinnedState(pins, None)
-    before = None if asked.is_first else pins.texts.get(places.brief)
+    before = None if turn.is_first else pins.texts.get(places.brief)
     return _PinnedState(pins, _brief_of(space) if before is None else before)
 
 
@@ -341,18 +343,18 @@ def _brief_of(space: Space) -> str:
     return f"{NOTICE}\n\n{fence(markdown.strip())}" if markdown else ""
 
 
-def _pinned_context(asked: TurnRequest, context: str) -> str:
+def _pinned_context(turn: TurnRequest, context: str) -> str:
     """With the question it belongs to: the next one is told something else."""
-    return f"{digest_of(asked.question)}\n{context}"
+    return f"{digest_of(turn.question)}\n{context}"
 
 
-def _context_in(pinned: str | None, asked: TurnRequest) -> str | None:
+def _context_in(pinned: str | None, turn: TurnRequest) -> str | None:
     """What was told for the same question, which may have been nothing."""
     question, _, context = (pinned or "").partition("\n")
-    return context if question == digest_of(asked.question) else None
+    return context if question == digest_of(turn.question) else None
 
 
-def _new_blocks(blocks: list[ServiceBlock], asked: TurnRequest) -> list[ServiceBlock]:
+def _new_blocks(blocks: list[ServiceBlock], turn: TurnRequest) -> list[ServiceBlock]:
     """What the conversation does not say already."""
-    said = " ".join(" ".join(asked.texts()).split())
+    said = " ".join(" ".join(turn.texts()).split())
     return [block for block in blocks if " ".join(block.text.split()) not in said]

@@ -114,18 +114,18 @@ class Proxy:
             plane.clock,
             self._passed,
             relay=ProviderClient(idle_seconds_max=settings.proxy_timeout_s),
-            teller=Injector(plane, settings, self._listener),
-            keeper=TurnRecorder(plane, settings, self._listener, adapter=ADAPTER, record=record),
+            injector=Injector(plane, settings, self._listener),
+            recorder=TurnRecorder(plane, settings, self._listener, adapter=ADAPTER, record=record),
             prices=self._prices,
         )
-        self._parts.keeper.resume()
+        self._parts.recorder.resume()
         try:
             yield
         finally:
             await self._parts.close()
 
     def degraded(self) -> tuple[str, ...]:
-        return self._parts.keeper.degraded()
+        return self._parts.recorder.degraded()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = None
@@ -133,15 +133,15 @@ class Proxy:
             body = (await receive())["body"]
         request = ProxyRequest(scope, body)
         api = api_of(request.method, request.path)
-        asked = self._chat_request(request, api)
-        upstream, model = self._upstream(request, asked)
+        chat_request = self._chat_request(request, api)
+        upstream, model = self._upstream(request, chat_request)
         carrier = Carrier(self._parts, request, upstream, self._keys(request, upstream, api), send)
-        if asked is not None and request.memory:
-            space = self._space(request, asked)
-            done = await until_disconnect(receive, lambda: carrier.with_memory(asked, model, space))
+        if chat_request is not None and request.memory:
+            space = self._space(request, chat_request)
+            done = await until_disconnect(receive, lambda: carrier.with_memory(chat_request, model, space))
         else:
-            changes = asked.with_model(model) if asked is not None and model is not None else []
-            content = asked.effective(changes) if asked is not None else body
+            changes = chat_request.with_model(model) if chat_request is not None and model is not None else []
+            content = chat_request.effective(changes) if chat_request is not None else body
             named = model or model_in(body if request.operation is not None else None)
             done = await until_disconnect(receive, lambda: carrier.without_memory(content, named))
         if not done:
@@ -161,10 +161,12 @@ class Proxy:
                 raise HttpError(400, "malformed_body", f"the body cannot be read: {exc}") from exc
             return None
 
-    def _upstream(self, request: ProxyRequest, asked: ChatRequest | None) -> tuple[Upstream, str | None]:
+    def _upstream(
+        self, request: ProxyRequest, chat_request: ChatRequest | None
+    ) -> tuple[Upstream, str | None]:
         if request.upstream_name is not None:
             return self._upstreams.named(request.upstream_name), None
-        return self._upstreams.chosen(request.path, request.headers, asked)
+        return self._upstreams.chosen(request.path, request.headers, chat_request)
 
     def _keys(self, request: ProxyRequest, upstream: Upstream, api: Api | None) -> frozenset[str]:
         """The headers with a key of the client's own. Where there is none, the server's is used. That is lent for turns and
@@ -177,11 +179,11 @@ class Proxy:
             raise HttpError(403, "forbidden", "the server's key is not lent for this; send one of your own")
         return keys
 
-    def _space(self, request: ProxyRequest, asked: ChatRequest) -> Space:
+    def _space(self, request: ProxyRequest, chat_request: ChatRequest) -> Space:
         """Whose memory: that of a credential which opens only one; else as the request says, by header, metadata, user."""
         principal = request.principal
         only = next(iter(principal.spaces)) if principal.spaces and len(principal.spaces) == 1 else None
-        owner = request.space or only or asked.named_space()
+        owner = request.space or only or chat_request.named_space()
         if owner is None and not self._authenticated:
             owner = principal.subject
         if owner is None:
@@ -191,7 +193,7 @@ class Proxy:
                 "say whose memory: with a key of one space, X-Memplane-Space, metadata.memplane_space, or user "
                 "(for Anthropic metadata.user_id)",
             )
-        conversation = request.conversation or asked.named_conversation()
+        conversation = request.conversation or chat_request.named_conversation()
         return open_space(
             self._plane, principal, Right.WRITE, adapter=ADAPTER, owner=owner, session=conversation or ""
         )

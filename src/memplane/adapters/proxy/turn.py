@@ -29,7 +29,7 @@ class ProxyTurn:
 
     def __init__(
         self,
-        asked: ChatRequest,
+        chat_request: ChatRequest,
         *,
         at: Instant,
         tenant: str,
@@ -43,7 +43,7 @@ class ProxyTurn:
         entry_bytes_max: int,
         pins: PinnedTexts | None = None,
     ) -> None:
-        self.asked = asked
+        self.asked = chat_request
         self.owner = owner
         self.tenant = tenant
         self.upstream = upstream

@@ -77,11 +77,11 @@ class Upstreams:
         return found
 
     def chosen(
-        self, path: str, headers: Mapping[str, str], asked: ChatRequest | None
+        self, path: str, headers: Mapping[str, str], chat_request: ChatRequest | None
     ) -> tuple[Upstream, str | None]:
         """Whom the request goes to, and the name of the model there where it is another: `vllm/llama` is `llama` at
         `vllm`. A name before the slash that no upstream has belongs to the model."""
-        prefix, slash, model = ("" if asked is None else asked.model).partition("/")
+        prefix, slash, model = ("" if chat_request is None else chat_request.model).partition("/")
         if slash and model and prefix in self._named:
             return self._named[prefix], model
         return self._named[ANTHROPIC if is_anthropic(path, headers) else OPENAI], None
