@@ -366,7 +366,7 @@ def test_recalled_memory_is_not_kept_again(tool, space):
     space.store("fact", "Her dog is named Luna")
     told = space.recall("what is her dog called?").text
 
-    assert "only recalled memory" in refusal(tool, command="create", path=NOTES, file_text=told)
+    assert "only injected memory" in refusal(tool, command="create", path=NOTES, file_text=told)
 
 
 def test_files_are_found_through_other_doors(tool, space):
