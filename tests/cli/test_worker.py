@@ -6,8 +6,8 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from tests.support.command_line import Done
 
+from command_line import Done
 from memplane import Memplane
 from memplane.clock import SECOND
 from memplane.server.metrics import Metrics
