@@ -224,7 +224,9 @@ class CloudObjects:
         except exceptions.BaseError as exc:
             raise self._error(exc, key) from None
         except ValueError:
-            raise InvalidRequest(f"{display_key(key)} is no key for {self._url}", field="key") from None
+            raise InvalidRequest(
+                f"{display_key(key)} is not a valid key for {self._url}", field="key"
+            ) from None
 
     def _error(self, error: Exception, key: str) -> "MemplaneError | _Lost":
         said = str(error)
@@ -233,16 +235,16 @@ class CloudObjects:
         code = _CODE.search(said)
         why = " ".join(part for part in (status, code[1] if code else "") if part)
         if isinstance(error, _LOCKED_OUT) or status in _DENIED or (code and code[1] in _EXPIRED):
-            return RemoteDenied(f"{self._url} does not let us in ({why or 'denied'}): {self._sign_in}")
+            return RemoteDenied(f"{self._url} denied access ({why or 'denied'}): {self._sign_in}")
         if status in _OTHERS_FIRST and (code is None or code[1] in _OTHERS_FIRST[status]):
             return Changed(key)
         if status == "404" or _NO_CONTAINER.search(said):
             return self._no_place()
-        return self._unavailable(f"it answers {why}") if status else self._unanswered(said)
+        return self._unavailable(f"status {why}") if status else self._unanswered(said)
 
     def _unanswered(self, said: str) -> "MemplaneError | _Lost":
         if _CREDENTIAL.search(said):
-            return RemoteDenied(f"no credential for {self._url} could be had: {self._sign_in}")
+            return RemoteDenied(f"no valid credential for {self._url}: {self._sign_in}")
         return self._unavailable("no connection") if "kind: Connect" in said else _Lost()
 
     @property
@@ -251,10 +253,10 @@ class CloudObjects:
 
     def _no_place(self) -> RemoteUnavailable:
         what = "container" if self._provider == "az" else "bucket"
-        return RemoteUnavailable(f"there is no such {what} as in {self._url}; create it, or correct the name")
+        return RemoteUnavailable(f"no such {what}: {self._url}; create it or correct the name")
 
     def _unavailable(self, why: str) -> RemoteUnavailable:
-        return RemoteUnavailable(f"{self._url} cannot be used now: {why}; try again later")
+        return RemoteUnavailable(f"{self._url} is unavailable: {why}; try again later")
 
 
 class _Lost(Exception):

@@ -128,7 +128,7 @@ class BlobObjects:
             if status in _DENIED:
                 self._fail(exc, RemoteDenied(f"{self.url} denies access with status {status}"))
             if status in _LATER or status >= _BROKEN:
-                self._fail(exc, RemoteUnavailable(f"{self.url} cannot be used now: status {status}"))
+                self._fail(exc, RemoteUnavailable(f"{self.url} is unavailable: status {status}"))
             self._fail(
                 exc,
                 InvalidRequest(f"{self.url} refuses {display_key(key)} with status {status}", field="key"),
