@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import msgspec
 
 from memplane.clock import Instant
-from memplane.storage.filter import Filter
 from memplane.storage.memories import add_memories, drop_memories
 from memplane.storage.session import SessionReader, WriteSession
 from memplane.storage.state import grow_generation
@@ -36,11 +35,6 @@ class EpisodesReader(SessionReader):
     def count(self, conversations: Sequence[str]) -> int:
         """How many episodes these conversations have."""
         return int(self._session.one("episode_count", conversations=list(conversations))[0])
-
-    def of_conversations(self, conversations: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        """The newest episodes of these conversations that pass the filter; the limit is for all of them
-        together."""
-        return self._session.memories("episodes_of", where, conversations=list(conversations), limit=limit)
 
     def cited_seqs(self, memory_id: str) -> list[int]:
         """The seqs of the entries that an episode quotes."""

@@ -97,22 +97,6 @@ class MemoriesReader(SessionReader):
         """The memories with these ids that pass the filter."""
         return self._session.memories("memories_of", where, ids=list(ids))
 
-    def with_predicates(self, predicates: Sequence[str], where: Filter, *, limit: int) -> list[Memory]:
-        """Memories with one of these predicates: predicate by predicate, at most `limit` of each, newest first."""
-        found = (self._session.memories("claimed", where, predicate=name, limit=limit) for name in predicates)
-        return [memory for memories in found for memory in memories]
-
-    def about_time(self, begin: Instant, until: Instant, where: Filter, *, limit: int) -> list[Memory]:
-        """Memories that mention a time in this range, earliest first."""
-        return self._session.memories("told_between", where, time_from=begin, time_until=until, limit=limit)
-
-    def hot(self, where: Filter, *, limit: int) -> list[Memory]:
-        """Memories that every recall returns: pinned ones first, then the newest. No quarantined memories."""
-        pinned = self.pinned(where, limit=limit) if self._session.one("ruled")[0] else []
-        hot = self._session.memories("hot", where, limit=limit)
-        told = {memory.id: memory for memory in (*pinned, *hot) if not memory.quarantined}
-        return list(told.values())[:limit]
-
     def of_entries(self, seqs: Sequence[int]) -> list[Memory]:
         """Every memory of these entries, in any state, in the order they were added."""
         # Sorted here: for an ORDER BY, a database reads a whole space in that order to find these few.
@@ -134,10 +118,6 @@ class MemoriesReader(SessionReader):
     def predecessors(self, memory_id: str, *, limit: int) -> list[Memory]:
         """Memories that this one superseded, oldest first. The memory itself may be gone."""
         return [rows.memory_from(row) for row in self._session.all("predecessors", id=memory_id, limit=limit)]
-
-    def pinned(self, where: Filter, *, limit: int) -> list[Memory]:
-        """The newest first."""
-        return self._session.memories("pinned_memories", where, limit=limit)
 
 
 class MemoriesWriter(MemoriesReader):

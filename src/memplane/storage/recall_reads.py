@@ -150,7 +150,8 @@ class RecallReader(SessionReader):
     def with_successors(
         self, ids: Sequence[str], maybe_superseded: Sequence[str], where: Filter
     ) -> tuple[list[Memory], dict[str, str]]:
-        """See `Memories.get_many`, and `Memories.successors`."""
+        """The memories with these ids that pass the filter, and for each superseded memory the last one of its chain of
+        successors."""
         memories, successors = [], []
         if ids:
             memories = [_filtered("memories_of", conditions.of_memories(where), ids=list(ids))]

@@ -14,6 +14,7 @@ from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.state import Marks
 from memplane.storage.vectors import MemoryVector, TurnVector
 from memplane.types import Kind, Memory, MentionedTime, State, Tier, Turn
+from recall_reads import candidates, episodes
 
 NOW = Filter(now=0)
 ALL = 1_000
@@ -182,7 +183,7 @@ def test_clearing_the_projection_begins_deriving_anew(scribe):
             reader.claims.conflicts(()),
             reader.claims.evidence([first.id]),
             reader.episodes.pending(before=LAST, limit=ALL),
-            reader.episodes.of_conversations(["c"], NOW, limit=ALL),
+            episodes(reader, ["c"], NOW, limit=ALL),
         )
         kept = reader.vectors.turn_digests(model, [number(turn)])
 
@@ -604,11 +605,20 @@ def test_claims_are_found_by_predicate(scribe, clock):
     scribe.store.write(lambda writer: writer.memories.supersede(replaced.id, by="x", at=1))
     with scribe.store.read() as reader:
         asked = ["lives_in", "works_at"]
-        assert ids(reader.memories.with_predicates(asked, NOW, limit=ALL)) == [old.id, older.id, new.id]
-        assert ids(reader.memories.with_predicates(asked, NOW, limit=1)) == [old.id, new.id]
+        assert ids(candidates(reader, NOW, predicates=asked, per_predicate=ALL).of_predicates) == [
+            old.id,
+            older.id,
+            new.id,
+        ]
+        assert ids(candidates(reader, NOW, predicates=asked, per_predicate=1).of_predicates) == [
+            old.id,
+            new.id,
+        ]
         everything = Filter(now=0, include_superseded=True)
-        assert replaced.id in ids(reader.memories.with_predicates(asked, everything, limit=ALL))
-        assert reader.memories.with_predicates([], NOW, limit=ALL) == []
+        assert replaced.id in ids(
+            candidates(reader, everything, predicates=asked, per_predicate=ALL).of_predicates
+        )
+        assert candidates(reader, NOW, predicates=[], per_predicate=ALL).of_predicates == []
 
 
 def test_memories_are_found_by_the_time_they_speak_of(scribe):
@@ -627,7 +637,7 @@ def test_memories_are_found_by_the_time_they_speak_of(scribe):
 
         def told(begin: int, until: int):
             first, last = (to_instant(datetime(2026, 3, day, tzinfo=UTC)) for day in (begin, until))
-            return ids(reader.memories.about_time(first, last, NOW, limit=ALL))
+            return ids(candidates(reader, NOW, times=[(first, last)], per_channel=ALL).of_times)
 
         assert told(1, 9) == [second.id, third.id]
         assert told(3, 4) == [third.id]
@@ -645,8 +655,8 @@ def test_hot_memories_come_newest_first(scribe, clock):
         lambda writer: writer.memories.set_tiers([(new.id, Tier.HOT), (replaced.id, Tier.HOT)])
     )
     with scribe.store.read() as reader:
-        assert ids(reader.memories.hot(NOW, limit=ALL)) == [new.id, old.id]
-        assert ids(reader.memories.hot(NOW, limit=1)) == [new.id]
+        assert ids(candidates(reader, NOW, hot=ALL).hot) == [new.id, old.id]
+        assert ids(candidates(reader, NOW, hot=1).hot) == [new.id]
         assert ids(reader.memories.get_many([old.id, "other"], NOW)) == [old.id]
 
 
@@ -785,8 +795,8 @@ def test_episodes_are_found_by_conversation(scribe, clock):
     new = episode(scribe, second, id="ep2", quoting=[second[1]])
     episode(scribe, other, id="ep3", conversation="d", quoting=other)
     with scribe.store.read() as reader:
-        assert ids(reader.episodes.of_conversations(["c"], NOW, limit=9)) == [new.id, old.id]
-        assert ids(reader.episodes.of_conversations(["c"], NOW, limit=1)) == [new.id]
+        assert ids(episodes(reader, ["c"], NOW, limit=9)) == [new.id, old.id]
+        assert ids(episodes(reader, ["c"], NOW, limit=1)) == [new.id]
 
 
 def test_an_episode_goes_with_the_first_turn_it_quotes(scribe):
@@ -796,7 +806,7 @@ def test_an_episode_goes_with_the_first_turn_it_quotes(scribe):
     untouched = episode(scribe, turns, id="ep2", quoting=[turns[2]])
     erase(scribe.store, turns[1])
     with scribe.store.read() as reader:
-        assert ids(reader.episodes.of_conversations(["c"], NOW, limit=9)) == [untouched.id]
+        assert ids(episodes(reader, ["c"], NOW, limit=9)) == [untouched.id]
         assert reader.memories.match(["lighthouse"], NOW, limit=9) == []
 
 
@@ -820,7 +830,7 @@ def test_episodes_of_a_conversation_are_dropped_together(scribe):
     kept = episode(scribe, others, id="ep2", conversation="d", quoting=others)
     scribe.store.write(lambda writer: writer.episodes.drop("c"))
     with scribe.store.read() as reader:
-        assert ids(reader.episodes.of_conversations(["c", "d"], NOW, limit=9)) == [kept.id]
+        assert ids(episodes(reader, ["c", "d"], NOW, limit=9)) == [kept.id]
 
 
 def test_a_conversation_is_untold_until_it_is_told(scribe):

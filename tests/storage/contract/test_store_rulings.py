@@ -3,6 +3,7 @@
 from memplane.storage.filter import Filter
 from memplane.storage.review import ReviewDecision
 from memplane.types import State, Tier
+from recall_reads import candidates
 
 RELEASED = ReviewDecision(released=True)
 PINNED = ReviewDecision(pinned=True)
@@ -40,7 +41,7 @@ def test_what_is_quarantined_is_apart(scribe):
         apart, rest = everything(scribe, quarantined=True), everything(scribe, quarantined=False)
         assert [memory.id for memory in reader.memories.find(apart, limit=9)] == ["a"]
         assert [memory.id for memory in reader.memories.find(rest, limit=9)] == ["b"]
-        assert [memory.id for memory in reader.memories.hot(everything(scribe), limit=9)] == ["b"]
+        assert [memory.id for memory in candidates(reader, everything(scribe), hot=9).hot] == ["b"]
         assert [memory.id for memory in reader.memories.brief(now=scribe.clock(), limit=9)] == ["b"]
         assert [turn.entry_id for turn in reader.turns.find(apart, limit=9)] == ["t"]
         assert reader.turns.find(rest, limit=9) == []
@@ -69,9 +70,8 @@ def test_a_pin_is_hot_as_long_as_it_holds(scribe):
     rule(scribe, "a", PINNED)
     with scribe.store.read() as reader:
         assert (reader.memories.get("a").tier, reader.memories.get("a").pinned) == (Tier.HOT, True)
-        assert [memory.id for memory in reader.memories.hot(everything(scribe), limit=9)] == ["a", "b"]
-        assert [memory.id for memory in reader.memories.hot(everything(scribe), limit=1)] == ["a"]
-        assert [memory.id for memory in reader.memories.pinned(everything(scribe), limit=9)] == ["a"]
+        assert [memory.id for memory in candidates(reader, everything(scribe), hot=9).hot] == ["a", "b"]
+        assert [memory.id for memory in candidates(reader, everything(scribe), hot=1).hot] == ["a"]
         hot = reader.memories.find(everything(scribe, tier=Tier.HOT), limit=9)
         assert {memory.id for memory in hot} == {"a", "b"}
         assert reader.memories.find(everything(scribe, tier=Tier.WARM), limit=9) == []
@@ -80,7 +80,7 @@ def test_a_pin_is_hot_as_long_as_it_holds(scribe):
     with scribe.store.read() as reader:
         old = reader.memories.get("a")
         assert (old.state, old.tier, old.pinned) == (State.SUPERSEDED, Tier.COLD, False)
-        assert [memory.id for memory in reader.memories.hot(everything(scribe), limit=9)] == ["b"]
+        assert [memory.id for memory in candidates(reader, everything(scribe), hot=9).hot] == ["b"]
 
 
 def test_the_last_ruling_holds(scribe):

@@ -6,6 +6,7 @@ from tests.storage.contract.test_store_index import ALL, claimed, episode, ids, 
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
 from memplane.storage.vectors import MemoryVector
 from memplane.types import Kind, Tier
+from recall_reads import candidates, episodes
 
 PLACES = [None, "project:p", "project:q", "conversation:c", "conversation:p"]
 AUDIENCES = {
@@ -60,8 +61,8 @@ def test_memories_are_found_by_their_audience(scribe, audience):
             reader.memories.match(["needle"], where, limit=ALL),
             reader.memories.match(["needle"], where, limit=ALL, newest=True),
             reader.memories.get_many(ids(made), where),
-            reader.memories.with_predicates(["lives_in"], where, limit=ALL),
-            reader.memories.hot(where, limit=ALL),
+            candidates(reader, where, predicates=["lives_in"], per_predicate=ALL).of_predicates,
+            candidates(reader, where, hot=ALL).hot,
         ]
         if audience is not None:
             found.append(reader.memories.brief(now=0, limit=ALL, audience=audience))
@@ -88,7 +89,7 @@ def test_episodes_are_found_by_their_audience(scribe, audience):
         episode(scribe, turns, id=f"episode-{place}", quoting=turns[:1], within=place)
 
     with scribe.store.read() as reader:
-        found = reader.episodes.of_conversations(["c"], asking(audience), limit=ALL)
+        found = episodes(reader, ["c"], asking(audience), limit=ALL)
 
     assert {memory.within for memory in found} == AUDIENCES[audience]
 

@@ -8,6 +8,7 @@ from memplane import Memplane
 from memplane.space.recall import write_accesses
 from memplane.storage import status
 from memplane.storage.filter import Filter
+from recall_reads import candidates
 from statement_watch import trips
 
 NOW = 2_000_000_000_000_000
@@ -74,3 +75,35 @@ def test_to_note_what_was_told_takes_no_longer_for_many(plane):
         return min(counts)
 
     assert noted(kept) == noted(kept[:2])
+
+
+def test_the_candidates_of_a_recall_take_one_round_trip(plane):
+    wanted = {
+        "conversation": "c1",
+        "turns": 5,
+        "predicates": ["lives_in", "likes"],
+        "per_predicate": 3,
+        "words": ["office", "lisbon"],
+        "per_channel": 5,
+        "hot": 3,
+        "newest": True,
+    }
+    with plane._stores.open("default", "alice", create=False) as store, store.read() as reader:
+        reader.state.marks()
+        with trips() as made:
+            found = candidates(reader, EVERYTHING, **wanted)
+
+    assert len(made) == 1
+    assert [turn.text for turn in found.recent] == ["I moved to Lisbon"]
+    assert [memory.text for memory in found.matching] == ["the office is in Milan"]
+    assert len(found.newest) == 2
+
+
+def test_a_recall_takes_few_round_trips(plane):
+    space = plane.space("alice")
+    space.enrich()
+    space.recall("where is the office?", conversation="c1")
+    with trips() as made:
+        space.recall("where is the office?", conversation="c1")
+
+    assert len(made) <= 8
