@@ -1,4 +1,4 @@
-"""What a language model claims that messages claim, checked. Nothing in an answer is believed because it is there."""
+"""Validate the claims in an LLM's answer. No claim is accepted without support in its message."""
 
 import json
 import re
@@ -20,26 +20,26 @@ from memplane.models.http import well_formed
 from memplane.models.llm import Schema
 from memplane.types import Kind, Role
 
-# What a language model is told and asked when it extracts.
+# The prompt of the extraction request.
 
 
 VERSION = 1
-"""Goes up when a change below would change what is extracted."""
+"""Incremented when a change below would change what is extracted."""
 
 _CUES_LISTED = 4
 _SPEAKER_CHARS_MAX = 100
 _UNSHOWN = frozenset({"mentions"})
-"""For what the rules cannot read; a model can always say more."""
+"""For text the rules cannot read; a model can always say more."""
 
 
 class PromptMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One thing said, as it may be sent: without secrets."""
+    """One message as sent, without secrets."""
 
     id: str
     text: str
     role: str = Role.USER
     speaker: str = ""
-    """A name, where the role alone does not say who it was."""
+    """A name, if the role alone does not identify the speaker."""
     at: datetime | None = None
 
 
@@ -82,12 +82,12 @@ def system_prompt(catalog: PredicateCatalog) -> str:
 
 
 def user_prompt(messages: Sequence[PromptMessage]) -> str:
-    """Numbered from 1. Inside JSON nothing a message says can look like the end of it."""
+    """Numbered from 1. Inside JSON nothing in a message can look like its end."""
     return "[\n" + ",\n".join(_json(number, message) for number, message in enumerate(messages, 1)) + "\n]"
 
 
 def retry_prompt(system: str, complaint: str) -> str:
-    """The same request after an answer that was no use; word for word, it would get the same answer."""
+    """The request after an unusable answer, changed slightly; the same request would get the same answer."""
     return f"{system}\n\nAn earlier answer to this could not be used: {complaint}. Take care."
 
 
@@ -152,11 +152,11 @@ _CHARS_MAX = {
 _KNOWN_CONFIDENCE = 0.9
 _PLAIN_CONFIDENCE = 0.7
 _OTHERS_SHARE = 0.6
-"""Of the confidence in what an assistant or a tool says, as in the rules."""
+"""The weight of what an assistant or a tool says, as in the rules."""
 
 
 class Rejection(StrEnum):
-    """Why a claim was thrown away."""
+    """Why a claim was rejected."""
 
     MISSHAPEN = "misshapen"
     INCOMPLETE = "incomplete"
@@ -165,11 +165,11 @@ class Rejection(StrEnum):
     INVENTED = "invented"
     """Its quote is not in its message."""
     NOT_THEIRS = "not_theirs"
-    """Someone who is not the user instructs or corrects."""
+    """Someone other than the user instructs or corrects."""
     VAGUE = "vague"
-    """Someone who is not the user says something in general terms, which is talk."""
+    """A general remark by someone other than the user."""
     UNHEARD = "unheard"
-    """Its value holds words that its message does not. They may be another message's, which may be forgotten one day
+    """Its value has words its message does not contain. They may be from another message, which may be forgotten
     while this one stays."""
     REPEATED = "repeated"
     TOO_MANY = "too_many"
@@ -178,20 +178,20 @@ class Rejection(StrEnum):
 RIGHTLY = frozenset(
     {Rejection.NOT_THEIRS, Rejection.VAGUE, Rejection.UNHEARD, Rejection.REPEATED, Rejection.TOO_MANY}
 )
-"""The model understood what it was asked; other rejections say that it did not."""
+"""The model understood the task; other rejections mean that it did not."""
 
 
 class AnswerUnreadable(Exception):
-    """The answer is not the list of claims that was asked for."""
+    """The answer is not a list of claims."""
 
 
 class CheckedClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of an answer."""
+    """The usable part of an answer."""
 
     propositions: list[list[Proposition]]
-    """For each message, in its order."""
+    """Per message, in order."""
     spoiled: frozenset[int]
-    """Places of messages of which nothing is left though something was claimed."""
+    """Messages whose claims were all rejected."""
     rejected: Counter[Rejection]
 
 
@@ -214,7 +214,7 @@ _REQUIRED = frozenset({"message", "quote", "subject", "predicate", "relation", "
 
 
 def check_answer(text: str, messages: Sequence[PromptMessage], catalog: PredicateCatalog) -> CheckedClaims:
-    """Every claim for itself: a bad one costs no good one. Raises `AnswerUnreadable` when there is no list."""
+    """Each claim is checked separately: a bad one costs no good one. Raises `AnswerUnreadable` if there is no list."""
     readings = [_Reading(message, catalog) for message in messages]
     rejected: Counter[Rejection] = Counter()
     for item in _claims(text):
@@ -231,8 +231,8 @@ def check_answer(text: str, messages: Sequence[PromptMessage], catalog: Predicat
 
 
 def _claims(text: str) -> list[Any]:
-    """Some models think aloud, or fence their JSON, though they were asked for nothing else. What is JSON as it stands is
-    taken as it stands: a claim may speak of thinking, too."""
+    """Some models add reasoning or a code fence around their JSON. Valid JSON is used as it is: a claim may mention
+    thinking, too."""
     said = text.rpartition("</think>")[2]
     for candidate in (text, said, said[said.find("{") : said.rfind("}") + 1]):
         try:
@@ -254,7 +254,7 @@ def _file(item: Any, readings: "Sequence[_Reading]") -> Rejection | None:
         claim = msgspec.convert(item, _Claim)
         msgspec.json.encode(claim)
     except (msgspec.ValidationError, UnicodeEncodeError):
-        # The last is half of a surrogate pair, which no store would take.
+        # The last is a lone surrogate, which no store accepts.
         return Rejection.MISSHAPEN
     place = claim.message - 1
     if not 0 <= place < len(readings):
@@ -263,7 +263,7 @@ def _file(item: Any, readings: "Sequence[_Reading]") -> Rejection | None:
 
 
 class _Reading:
-    """What is found in one message."""
+    """The search state within one message."""
 
     def __init__(self, message: PromptMessage, catalog: PredicateCatalog) -> None:
         self._message = message
@@ -312,7 +312,7 @@ class _Reading:
         return None
 
     def _find(self, quote: str) -> int | None:
-        """The first place that no other claim took; all of them may rest on the same words."""
+        """The first occurrence no other claim uses; all claims may share the same words."""
         first = at = self._message.text.find(quote)
         while at >= 0 and (at, at + len(quote)) in self._spans:
             at = self._message.text.find(quote, at + 1)
@@ -326,7 +326,7 @@ class _Reading:
         relation, value = _tidy(claim.relation), _tidy(claim.value)
         predicate, known = self._predicate(claim.predicate.strip(), subject, relation, claim.topic)
         if predicate in _OWN_WORDS:
-            # It steers an agent, so it is kept in the words of the user and never in those of a model.
+            # An instruction steers an agent, so it is kept in the user's words and never in the model's.
             relation, value = _OWN_WORDS[predicate], _tidy(claim.quote).rstrip(" .!")
         confidence = _KNOWN_CONFIDENCE if known else _PLAIN_CONFIDENCE
         return Proposition(
@@ -342,14 +342,14 @@ class _Reading:
             topic=self._topic(predicate, value, relation, claim.topic),
             replaces=_tidy(claim.replaces or ""),
             tense=_TENSES.get(claim.tense or "", Tense.PRESENT),
-            # A date that the message does not hold was worked out or made up.
+            # A date that is not in the message was computed or invented.
             when=claim.when if claim.when and claim.when.strip() and claim.when in text else "",
             ordinal=self._ordinal(at),
             role=role,
         )
 
     def _predicate(self, name: str, subject: str, relation: str, topic: str | None) -> tuple[str, bool]:
-        """The name and whether the catalog has it; a plain fact where it has not."""
+        """The name, and whether the catalog has it; otherwise a plain fact."""
         if name in self._catalog.predicates and (name != "property" or _tidy(topic or "")):
             return name, True
         if not _is_speaker(subject, self._message.role):
@@ -358,7 +358,7 @@ class _Reading:
         return ("is" if base_form(first) == "be" else "does"), False
 
     def _topic(self, predicate: str, value: str, relation: str, said: str | None) -> str:
-        """As the rules give it, so that values from either compete."""
+        """Normalised like the rules' values, so that both can be compared."""
         if predicate == "relation":
             return relation
         if predicate == "property":
@@ -374,7 +374,7 @@ class _Reading:
     def _ordinal(self, at: int) -> int | None:
         return next((each.ordinal for each in self._numbered if each.start <= at < each.end), None)
 
-    # Once a message, not once a claim: a flood of claims about a long one must stay cheap.
+    # Once per message rather than per claim, so that many claims about a long message stay cheap.
 
     @cached_property
     def _stems(self) -> frozenset[str]:
@@ -386,7 +386,7 @@ class _Reading:
 
 
 _OWN_WORDS = {"instructs": "asks", "corrects": "says", "mentions": ""}
-"""Predicates whose value is what was said, and the relation they have in the rules."""
+"""Predicates whose value is the statement itself, and their relation in the rules."""
 _USERS_ALONE = frozenset({Kind.INSTRUCTION, Kind.CORRECTION})
 _TENSES = {str(tense): tense for tense in Tense}
 _OWNED = re.compile(r"(?P<who>my|our|your|(?:the )?user's) (?P<what>.+)", re.IGNORECASE)
@@ -397,7 +397,7 @@ def _tidy(text: str) -> str:
 
 
 def _subject(said: str, message: PromptMessage) -> str:
-    """As the rules name it: `user`, `user's wife`, `assistant`, or whatever it is called."""
+    """As the rules name it: `user`, `user's wife`, `assistant`, or a name."""
     name = _tidy(said).replace("\u2019", "'")
     speaking = USER if message.role == USER else message.role
     spoken_to = Role.ASSISTANT if message.role == USER else USER

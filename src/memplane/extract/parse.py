@@ -1,4 +1,4 @@
-"""A clause taken apart: who, which verb, what about it; denied or not, when, and whether it says something changed."""
+"""Parse a clause: subject, verb, object, negation, time, and whether it describes a change."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _OWNER_WITHIN = 9
 _PUNCTUATION = ',.!?;:()"'
 _FIRST_OWNERS = frozenset({"I", "we"})
 _PRESENT_TOO = word_class("present_too")
-"""Past forms that look like the present: `I have cut flowers` owns some."""
+"""Past forms that look like the present: `I have cut flowers` means owning some."""
 _NOT_ING = word_class("not_ing")
 
 _UPDATE = re.compile(
@@ -44,7 +44,7 @@ _UPDATE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _UPDATE_WORDS = word_class("update_words")
-"""At least one of these is in every match of the pattern, and looking them up first is quicker."""
+"""Every match of the pattern contains one of these, and checking them first is faster."""
 _WHEN = re.compile(
     r"""\b(?:yesterday|today|tonight|tomorrow|right\ now
     |(?:last|next|this|every|earlier\ this|later\ this)\ (?:night|day|morning|evening|afternoon|week|weekend|month|year
@@ -70,7 +70,7 @@ class ParsedClause(NamedTuple):
     owner: str
     verb: str
     group: str
-    """The verb as it is read aloud, with its helpers: `am going to`, `do not like`."""
+    """The verb group with its auxiliaries: `am going to`, `do not like`."""
     rest: str
     negative: bool
     tense: Tense
@@ -80,10 +80,10 @@ class ParsedClause(NamedTuple):
 
 
 def parse(clause: str, *, inherited: str | None = None, antecedent: str | None = None) -> ParsedClause | None:
-    """The clause as a statement of the first person, or of someone or something of theirs; None where it is neither.
+    """The clause as a statement of the first person, or about someone or something of theirs; None otherwise.
 
-    `clause` has its contractions expanded. `inherited` is the owner a verb without one continues with,
-    `antecedent` whom `he`, `she` and `they` stand for.
+    `clause` has its contractions expanded. `inherited` is the owner for a verb without one, `antecedent` the person
+    `he`, `she` and `they` refer to.
     """
     words = clause.split()
     plain = [word.strip(_PUNCTUATION) for word in clause.lower().split()]
@@ -127,7 +127,7 @@ def _denied(inner: ParsedClause) -> ParsedClause:
 def _possessor(
     words: Sequence[str], plain: Sequence[str], inherited: str | None, antecedent: str | None
 ) -> tuple[str | None, int]:
-    """The owner and where the verb may begin."""
+    """The owner, and where the verb may begin."""
     start = 0
     while start < len(plain) and (plain[start] in _LEADS or not plain[start]):
         start += 1
@@ -144,7 +144,7 @@ def _possessor(
 
 
 def _find_owner(words: Sequence[str], plain: Sequence[str], start: int) -> int | None:
-    """Where the first person begins, when nothing but lead-ins and adverbial phrases stand before it."""
+    """Where the first person begins, if only lead-ins and adverbial phrases precede it."""
     for at in range(start, min(len(plain), start + _OWNER_WITHIN)):
         word = plain[at]
         if word in _FIRST or word in _OWNERS:
@@ -187,7 +187,7 @@ def _is_verbal(word: str) -> bool:
 
 
 class VerbGroup(NamedTuple):
-    """`am not going to move`: the verb is move, and what follows begins at `end`."""
+    """`am not going to move`: the verb is move, and the rest begins at `end`."""
 
     group: str
     verb: str
@@ -232,7 +232,7 @@ def _verb_group(plain: Sequence[str], at: int, *, known_only: bool) -> VerbGroup
 
 
 def _take_denial(plain: Sequence[str], at: int, group: list[str]) -> int:
-    """`not` stands after a form of be: it joins the group, and so does `no longer`."""
+    """`not` after a form of be joins the group, and so does `no longer`."""
     after = at + 1
     while after < len(plain) and plain[after] in FILLERS:
         after += 1
@@ -261,7 +261,7 @@ _PAST = frozenset({"was", "were", "did", "had", "used to", "had to"})
 
 
 def _pair(plain: Sequence[str], at: int, group: Sequence[str]) -> str:
-    """Two words that are one helper: `no longer`, `used to smoke`, `am going to move`; not `going to Rome`."""
+    """Two words that form one auxiliary: `no longer`, `used to smoke`, `am going to move`; not `going to Rome`."""
     word = plain[at]
     following = plain[at + 1] if at + 1 < len(plain) else ""
     if word == "no" and following == "longer":
@@ -280,7 +280,7 @@ def _next_word(plain: Sequence[str], at: int) -> str:
 
 
 def _is_helper(word: str, following: str) -> bool:
-    """Whether a form of be, have or do only helps the verb that follows it."""
+    """Whether a form of be, have or do is an auxiliary of the next verb."""
     if word in BE:
         return following.endswith("ing") and following not in _NOT_ING and base_form(following) is not None
     if word in {"have", "has", "had"}:
@@ -291,7 +291,7 @@ def _is_helper(word: str, following: str) -> bool:
 
 
 def _matrix_end(verb: str, plain: Sequence[str], at: int) -> int | None:
-    """Where the statement inside `I think (that) I …` begins; None when there is none."""
+    """Where the statement inside `I think (that) I …` begins; None if there is none."""
     if verb == "be":
         if plain[at : at + 1] == [] or plain[at] not in _MATRIX_BE:
             return None

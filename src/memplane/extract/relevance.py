@@ -1,8 +1,8 @@
-"""How well a text answers a question, between 0 and 1, on a corpus of three or of a million.
+"""How well a text answers a query, 0 to 1, on a corpus of three texts or of a million.
 
-Every word of the question that means something counts by its rarity; a text gets the share it holds of that
-weight, a little less where it is long and a little more where a word comes back. FTS5's own rank cannot say this: on
-a small corpus it is almost zero for everything.
+Every significant word of the query counts by its rarity; a text gets its share of that weight, a little less if it is
+long and a little more if a word repeats. FTS5's rank cannot do this: on a small corpus it is almost zero for
+everything.
 """
 
 import math
@@ -22,11 +22,11 @@ _BEGUN_SHARE = 0.5
 STOP_WORDS = frozenset(
     resources.files("memplane.extract").joinpath("stop_words.txt").read_text("utf-8").split()
 )
-"""Words of a question that say nothing about its answer."""
+"""Words of a query that say nothing about its answer."""
 
 
 class Question:
-    """A question reduced to the words worth looking for."""
+    """A query reduced to its search words."""
 
     def __init__(self, text: str) -> None:
         words = list(dict.fromkeys(words_of(text)))
@@ -36,12 +36,12 @@ class Question:
 
 
 class Relevance:
-    """Scores texts for one question, each of them once."""
+    """Scores texts for one query."""
 
     def __init__(
         self, question: Question, frequencies: Mapping[str, int], corpus_size: int, *, begun: str = ""
     ) -> None:
-        """`begun` is one of the question's words that somebody is still typing: what begins with it counts, by half."""
+        """`begun` is a word still being typed: words that begin with it count half."""
         self._begun = begun
         self._begun_stem = question.stems.get(begun)
         self._weights: dict[str, float] = {}

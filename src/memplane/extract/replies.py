@@ -1,4 +1,5 @@
-"""What an assistant or a tool says of the user, turned round: `you live in Rome` becomes `I live in Rome`."""
+"""Replies that depend on the previous message, and statements of an assistant about the user: `you live in Rome`
+becomes `I live in Rome`."""
 
 import re
 from collections.abc import Iterator
@@ -74,7 +75,7 @@ _YOURS = re.compile(r"\byour ((?:[a-z]+ ){0,2}[a-z]+)\b")
 
 
 class CompletedStatement(NamedTuple):
-    """A statement in full, how it was completed, and the words of this message that make it one."""
+    """A complete statement, how it was completed, and the words of this message it is based on."""
 
     text: str
     form: str
@@ -83,7 +84,7 @@ class CompletedStatement(NamedTuple):
 
 
 def answers(text: str, before: str) -> Iterator[CompletedStatement]:
-    """What the beginning of `text` says as an answer to `before`; nothing without a question one can be sure of."""
+    """What the beginning of `text` means as an answer to `before`; nothing without a clear question."""
     first = next(split_sentences(text), None)
     if first is None or first.question or first.end - first.start > _ANSWER_CHARS_MAX:
         return
@@ -116,7 +117,7 @@ def answers(text: str, before: str) -> Iterator[CompletedStatement]:
 
 
 def question_topic(before: str) -> str | None:
-    """Whom or what of the speaker the message before was about at its end: `my dog` of `How is your dog?`"""
+    """Whom or what of the speaker the previous message was about at its end: `my dog` for `How is your dog?`"""
     named = _YOURS.findall(expand(before[-_BEFORE_CHARS:]).lower())
     if not named:
         return None
@@ -167,7 +168,7 @@ def _framed(frame: str, found: re.Match[str], phrase: str) -> str:
 
 
 def _statements(before: str) -> Iterator[str]:
-    """The last thing the other one said of themself."""
+    """The last thing the other speaker said about themselves."""
     last = ""
     for sentence in split_sentences(before[-500:]):
         said = expand(before[-500:][sentence.start : sentence.end])
@@ -180,7 +181,7 @@ def _statements(before: str) -> Iterator[str]:
 
 
 def _end(text: str, start: int, end: int) -> int:
-    """Without the marks at its end, as clauses are quoted."""
+    """Without trailing punctuation, as clauses are quoted."""
     while end > start + 1 and text[end - 1] in " .!,;:\u2026":
         end -= 1
     return end
@@ -197,7 +198,7 @@ _AGREES = {"are": "am", "were": "was", "is": "am", "has": "have", "does": "do", 
 
 
 def turn_round(clause: str) -> str | None:
-    """The clause as the user would have said it; None when it is not about the user."""
+    """The clause as the user would have said it; None if it is not about the user."""
     found = _START.match(clause)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Propositions of one message, deterministic and offline. Reads as: sentences, clauses, readings."""
+"""Extract propositions from one message by rules, deterministic and offline: sentences, clauses, readings."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from memplane.extract.third_person import read_schedule, read_world
 from memplane.extract.wording import ClaimDraft, Phrasing, choose, phrasings
 from memplane.types import Role
 
-# What the user tells an agent to do from now on, and what they put right: `always …`, `never …`, `no, I meant …`.
+# Instructions and corrections: `always …`, `never …`, `no, I meant …`.
 
 
 _STANDING = re.compile(
@@ -41,7 +41,7 @@ _CONFIDENCE = 0.75
 
 
 def read_instruction(text: str, sentence: Sentence, role: str) -> Proposition | None:
-    """Only a user instructs; what an assistant or a tool says to do is not an order."""
+    """Only a user instructs; advice of an assistant or a tool is not an instruction."""
     if role != Role.USER or sentence.question:
         return None
     said = text[sentence.start : sentence.end]
@@ -81,10 +81,10 @@ def _predicate_of(said: str) -> str | None:
 
 
 PROPOSITIONS_MAX = 200
-"""More than that is a paste; what comes after stays in the ledger and can be searched there."""
+"""A longer message is a paste; the rest stays searchable in the ledger."""
 
 VAGUE = frozenset({"is", "does", "plans", "owns", "wants", "believes", "experienced", "likes"})
-"""What an assistant or a tool says in these terms is talk."""
+"""An assistant's or tool's statements with these predicates are small talk."""
 
 _UPDATE_LEAD = re.compile(
     r"(?:(?:no|oh|well|so|sorry|hi|hey|ok|okay|and|but)[ ,.]+)*(?:actually|correction|update|now|no)[ ,:]",
@@ -97,15 +97,15 @@ _DOUBTFUL = frozenset({"would", "could", "might"})
 
 
 def extract(text: str, *, role: str, catalog: PredicateCatalog, before: str = "") -> list[Proposition]:
-    """What the message claims, in its order. A system message claims nothing.
+    """The claims of a message, in order. A system message has none.
 
-    `before` is the message this one answers; with it, `yes` and `two dogs` are statements too.
+    `before` is the message it answers; with it, `yes` and `two dogs` are statements too.
     """
     return choose(drafts(text, role=role, catalog=catalog, before=before), text, before)
 
 
 def drafts(text: str, *, role: str, catalog: PredicateCatalog, before: str = "") -> list[ClaimDraft]:
-    """The claims with all the ways to word them."""
+    """The claims with all their possible wordings."""
     if role == Role.SYSTEM:
         return []
     found: list[ClaimDraft] = []
@@ -145,7 +145,7 @@ def _of_answers(text: str, before: str, catalog: PredicateCatalog) -> Iterator[C
 
 
 def _antecedent(last: Proposition) -> str | None:
-    """Whom a `he` or `she` after this one stands for: the user's son, in `I have a son. He is five.`"""
+    """Whom a following `he` or `she` refers to: the user's son, in `I have a son. He is five.`"""
     if last.subject.startswith(f"{USER}'s "):
         return f"my {last.subject[len(USER) + 3 :]}"
     if last.predicate in {"has_family", "has_pet", "has_friend"} and last.topic:
@@ -223,7 +223,7 @@ def _of_clauses(
 
 
 def _worded(proposition: Proposition, parsed: ParsedClause | None, *, unsaid: bool) -> ClaimDraft:
-    """With the ways to word it; what others than the user say is told from the triple alone."""
+    """With its wordings; claims of others are rendered from the triple alone."""
     if not proposition.trusted:
         return ClaimDraft(proposition)
     if parsed is None:
@@ -232,7 +232,8 @@ def _worded(proposition: Proposition, parsed: ParsedClause | None, *, unsaid: bo
 
 
 def _is_unsaid(said: str, sentence: Sentence, role: str) -> bool:
-    """Whether `I` is left out: `Just got a puppy`, `Love jazz`. An order looks alike, so only verbs that give none."""
+    """Whether `I` is omitted: `Just got a puppy`, `Love jazz`. Imperatives look the same, so only for verbs that are
+    never one."""
     return role == Role.USER and sentence.ordinal is None and _SUBJECTLESS.match(said) is not None
 
 
@@ -263,7 +264,7 @@ _BELONGING_CONFIDENCE = 0.6
 
 
 def _touches_user(text: str, sentence: Sentence, role: str) -> bool:
-    """Whether anything in the sentence can be about the one who speaks or, from others, about the user."""
+    """Whether anything in the sentence can be about the speaker or, in messages of others, about the user."""
     if _FIRST_PERSON.search(text, sentence.start, sentence.end):
         return True
     return role != Role.USER and ABOUT_USER.search(text, sentence.start, sentence.end) is not None
@@ -272,7 +273,7 @@ def _touches_user(text: str, sentence: Sentence, role: str) -> bool:
 def _of_others(
     proposition: Proposition, parsed: ParsedClause, role: str, *, about_user: bool
 ) -> Proposition | None:
-    """An assistant's `I` is the assistant, not the user; and what it advises or says in passing is no fact."""
+    """An assistant's `I` is the assistant, not the user; and its advice and remarks are not facts."""
     if parsed.modal or proposition.predicate in VAGUE:
         return None
     if about_user:
@@ -281,7 +282,7 @@ def _of_others(
 
 
 def _is_personal(text: str, sentence: Sentence) -> bool:
-    """Whether the speaker stands in a numbered sentence; `Our` and `Me` with a capital may belong to a title."""
+    """Whether the speaker occurs in a numbered sentence; capitalised `Our` and `Me` may belong to a title."""
     if text.startswith(("My ", "We "), sentence.start):
         return True
     return _PERSONAL.search(text, sentence.start, sentence.end) is not None

@@ -1,4 +1,4 @@
-"""Sentences of a message, as spans. What nobody says about themself is left out: code, quotes, tables, links."""
+"""Sentences of a message, as spans, without code, quotes, tables and links."""
 
 import re
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from typing import NamedTuple
 from memplane.extract.english import word_class
 
 SENTENCE_CHARS_MAX = 500
-"""A longer one is a paste, not a statement; the bound also keeps every pattern below linear."""
+"""A longer sentence is a paste; the limit also keeps every pattern below linear."""
 
-# A run of marks is only tried from its first character, so that a wall of dots costs no more than its length.
+# A run of marks is only tried from its first character, so a wall of dots stays linear.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”\u2019)\]]*+(?=\s|\Z|[A-Z])|\n")
 _ABBREVIATIONS = word_class("abbreviations")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -19,7 +19,7 @@ _CODE_LIKE = re.compile(r"[{}<>|=]{2}|</|https?://|^\s*[{|#$>]")
 
 
 class Sentence(NamedTuple):
-    """`text[start:end]` without the white space around it."""
+    """`text[start:end]` without surrounding whitespace."""
 
     start: int
     end: int

@@ -7,7 +7,7 @@ from memplane.extract.proposition import USER, Proposition, Tense
 from memplane.extract.sentences import Sentence
 from memplane.types import Role
 
-# When something is due, said of the thing itself: `The meeting moved to Thursday`, `the deadline is May 15`.
+# Schedules: `The meeting moved to Thursday`, `the deadline is May 15`.
 
 
 _DUE = re.compile(
@@ -73,7 +73,7 @@ _SUBJECT_WORDS_MAX = 14
 
 
 def read_world(text: str, sentence: Sentence, role: str) -> Proposition | None:
-    """A statement about someone or something named; talk about `it` and `that` is not one."""
+    """A statement about someone or something named; remarks about `it` and `that` are excluded."""
     said = text[sentence.start : sentence.end].rstrip(" .!")
     numbered = sentence.ordinal is not None and role == Role.USER
     if not numbered and _PERSONAL.search(said):
