@@ -8,7 +8,7 @@ import pytest
 
 from http_server import serving
 from memplane.auth.keys import Grant
-from memplane.console.views import TABS
+from memplane.console.routes import TABS
 
 WORD = re.compile(r'name="_word" value="([0-9a-f]+)"')
 MINUTES = timedelta(minutes=5)

@@ -1,7 +1,7 @@
 """Pages from templates. Everything in them is escaped: what is remembered is data, whatever it looks like."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
@@ -61,6 +61,11 @@ def environment() -> jinja2.Environment:
     }
     made.globals |= {"static": static_link, "space_link": links.space_link, "with_query": links.with_query}
     return made
+
+
+def use_tabs(tabs: Sequence[tuple[str, str]]) -> None:
+    """Set the navigation of a space: path and title of each page."""
+    environment().globals["tabs"] = tabs
 
 
 def page(call: HttpCall, template: str, *, status: int = 200, **values: Any) -> Response:

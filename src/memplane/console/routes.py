@@ -26,8 +26,26 @@ from memplane.console.views import Row
 from memplane.engine import Engine
 from memplane.server.endpoint import Adapter, Endpoint, Handler, Query
 
+TABS = (
+    ("", "Overview"),
+    ("timeline", "Timeline"),
+    ("memories", "Memories"),
+    ("recall", "Recall"),
+    ("inbox", "Inbox"),
+    ("graph", "Graph"),
+    ("compare", "Compare"),
+    ("documents", "Documents"),
+    ("brief", "Brief"),
+    ("budget", "Budget"),
+    ("receipts", "Receipts"),
+    ("audit", "Audit"),
+    ("sync", "Sync"),
+)
+"""The pages of a space in the order of the navigation: path and title."""
+
 
 def adapter(plane: Engine, authenticator: Authenticator | None) -> Adapter:
+    pages.use_tabs(TABS)
     signing = SignIn(authenticator)
     rows: list[Row] = [
         ("GET", "/", lambda call: pages.redirect(call, ROOT), None, ()),

@@ -1,4 +1,4 @@
-"""What every page of a space needs: the space, and what stands around the page."""
+"""What every page of a space needs: the space, and the values of the surrounding layout."""
 
 from typing import Any
 
@@ -13,23 +13,6 @@ from memplane.space import Space
 
 Row = tuple[str, str, Handler, Right | None, tuple[Query, ...]]
 """One page: method, path below the root, who answers, what the session must allow (None: open), parameters."""
-
-TABS = (
-    ("", "Overview"),
-    ("timeline", "Timeline"),
-    ("memories", "Memories"),
-    ("recall", "Recall"),
-    ("inbox", "Inbox"),
-    ("graph", "Graph"),
-    ("compare", "Compare"),
-    ("documents", "Documents"),
-    ("brief", "Brief"),
-    ("budget", "Budget"),
-    ("receipts", "Receipts"),
-    ("audit", "Audit"),
-    ("sync", "Sync"),
-)
-"""The pages of a space, in the order they are shown: path and name."""
 
 
 def space_of(call: HttpCall) -> Space:
@@ -49,5 +32,5 @@ def writable_space(call: HttpCall) -> Space:
 def space_page(call: HttpCall, template: str, tab: str, space: Space, **values: Any) -> Response:
     """A page of a space, under its tab."""
     may_write = call.principal.allows(Right.WRITE, adapter=call.endpoint.adapter, space=space.owner)
-    around: dict[str, Any] = {"owner": space.owner, "tab": tab, "tabs": TABS, "may_write": may_write}
+    around: dict[str, Any] = {"owner": space.owner, "tab": tab, "may_write": may_write}
     return page(call, template, **(around | values))
