@@ -24,7 +24,7 @@ _YES = ("true", "1", "yes")
 
 @dataclass(frozen=True, kw_only=True)
 class EntraBotConfig:
-    """The settings that memory depends on; a token is in no message."""
+    """The settings for memory. The token is excluded from the representation."""
 
     data_dir: Path
     cache_dir: Path
@@ -46,7 +46,7 @@ class EntraBotConfig:
 
     @property
     def half_configured(self) -> bool:
-        """A place in the cloud needs an endpoint and a container; one of them alone is a mistake."""
+        """Whether only one of endpoint and container is set, which is a mistake."""
         return bool(self.blob_endpoint) != bool(self.blob_container)
 
 
@@ -70,7 +70,7 @@ def config_from(environment: Mapping[str, str]) -> EntraBotConfig:
 
 
 def home_of(environment: Mapping[str, str]) -> Path:
-    """The user's directory, as the environment has it."""
+    """The user's home directory, taken from the environment."""
     home = environment.get("USERPROFILE" if sys.platform == "win32" else "HOME")
     return Path(home) if home else Path.home()
 
@@ -85,7 +85,7 @@ def _home_of_data(environment: Mapping[str, str]) -> Path:
 
 
 def read_env(path: Path) -> dict[str, str]:
-    """EntraBot's settings in it; none where there is no such file. Later lines win."""
+    """EntraBot's settings in a `.env` file; empty if there is no such file. Later lines take precedence."""
     found: dict[str, str] = {}
     for line in _text(path).splitlines():
         name, assigned, value = line.strip().partition("=")
@@ -95,7 +95,7 @@ def read_env(path: Path) -> dict[str, str]:
 
 
 def write_env(path: Path, values: Mapping[str, str]) -> bool:
-    """Set these and leave every other line as it is; whether anything had to be changed."""
+    """Set these values and keep all other lines; returns whether the file changed."""
     before = _text(path)
     after = _with(before, values)
     if after == before:

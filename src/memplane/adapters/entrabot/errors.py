@@ -6,4 +6,4 @@ class EntraBotError(Exception):
 
 
 class TokenExpiredError(EntraBotError):
-    """A service did not take the token: it has expired, or is for something else. Get a new one and try again."""
+    """A service rejected the token: it has expired or is for another resource. Request a new one and retry."""

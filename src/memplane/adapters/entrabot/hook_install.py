@@ -17,12 +17,12 @@ _SCRIPT = Path(block_local_memory_write.__file__)
 
 
 def hook_command(python: str) -> str:
-    """By file and without site packages: it runs before every edit and must not take a second to start."""
+    """Run by path and without site packages: it runs before every edit and must start quickly."""
     return shlex.join([python, "-I", str(_SCRIPT.resolve())])
 
 
 def planned_hook(path: Path, python: str) -> FileChange:
-    """The settings with this hook in them once, and everything else as it was."""
+    """The settings with this hook exactly once, and everything else unchanged."""
     target = path.resolve()
     before = read_config(target)
     document = {} if before is None or not before.strip() else parsed_config(target, before)
@@ -41,7 +41,7 @@ def _groups(document: dict[str, Any], path: Path) -> list[Any]:
     hooks = document.get("hooks", {})
     groups = hooks.get(EVENT, []) if isinstance(hooks, dict) else None
     if not isinstance(groups, list):
-        raise InvalidRequest(f"hooks in {path} has another form than Claude Code's; mend the file first")
+        raise InvalidRequest(f"hooks in {path} is not in Claude Code's format; fix the file first")
     return groups
 
 
@@ -60,7 +60,7 @@ def _commands(groups: list[Any]) -> list[str]:
 
 
 def _without_own_hooks(group: Any) -> Any:
-    """A group of hooks without ours; None where nothing is left of it."""
+    """A group of hooks without this one; None if nothing is left."""
     hooks = _hooks(group)
     if not any(_is_own_hook(hook) for hook in hooks):
         return group

@@ -21,7 +21,7 @@ _KILOBYTE = 1024
 
 
 class MoveSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory that is to move."""
+    """A directory to migrate."""
 
     root: Path
     prefix: str
@@ -33,8 +33,8 @@ class MoveSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoveResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How it went. `verified` counts what was read back and is what the manifest says; `differ` names what the cloud has
-    in another form than this machine, where the cloud's was left as it is."""
+    """The result. `verified` counts files that were read back and match the manifest; `differ` names files that the
+    cloud has in another version, which was not replaced."""
 
     report: MigrationReport
     verified: int
@@ -50,7 +50,7 @@ def question(sources: Sequence[MoveSource]) -> str:
 
 
 def kilobytes(root: Path) -> int:
-    """What `du -sk` says: the room a directory takes, not the length of what is in it."""
+    """The disk usage of a directory, as `du -sk` reports it."""
     seen: set[tuple[int, int]] = set()
     taken = 0
     for path in (root, *root.rglob("*")):
@@ -63,8 +63,8 @@ def kilobytes(root: Path) -> int:
 
 
 def move(sources: Sequence[MoveSource], store: ObjectStore) -> MoveResult:
-    """Upload what is not there, then the manifest, then look. Stopped at any point and begun again, it goes on where it
-    was; the files here are only read. Raises `RemoteError` before anything is begun where the place cannot be used."""
+    """Upload missing files, update the manifest, then verify. It can be interrupted and run again; local files are
+    only read. Raises `RemoteError`, before anything is uploaded, if the store cannot be used."""
     manifest.read(store)
     target = _Target(store)
     report = migrate_local_to_backend([(source.root, source.prefix) for source in sources], target)
@@ -86,7 +86,7 @@ def move(sources: Sequence[MoveSource], store: ObjectStore) -> MoveResult:
 
 
 def _entered(store: ObjectStore, target: "_Target", local: Mapping[str, Path]) -> list[str]:
-    """Put into the manifest what is there, and return what is there in another form than here."""
+    """List the uploaded files in the manifest, and return those that differ from the local ones."""
     entries: dict[str, ManifestEntry] = {}
     differ: list[str] = []
     for key, path in local.items():
@@ -106,7 +106,7 @@ def _entered(store: ObjectStore, target: "_Target", local: Mapping[str, Path]) -
 def _new_entries(
     known: Mapping[str, ManifestEntry], entries: Mapping[str, ManifestEntry]
 ) -> dict[str, ManifestEntry]:
-    """Entries that say something new, so that a second run changes nothing."""
+    """Entries that changed, so that a second run writes nothing."""
     return {
         key: entry
         for key, entry in entries.items()
@@ -115,7 +115,7 @@ def _new_entries(
 
 
 def _differing(store: ObjectStore, local: Mapping[str, Path]) -> list[tuple[str, str]]:
-    """What is not there as the manifest has it."""
+    """Files that do not match the manifest."""
     known, _ = manifest.read(store)
     wrong: list[tuple[str, str]] = []
     for key in local:
@@ -130,7 +130,7 @@ def _differing(store: ObjectStore, local: Mapping[str, Path]) -> list[tuple[str,
 
 
 class _Target(RemoteBackend):
-    """Creates and never replaces, and knows what it wrote."""
+    """A backend that only creates, and remembers what it wrote."""
 
     def __init__(self, store: ObjectStore) -> None:
         super().__init__(store)

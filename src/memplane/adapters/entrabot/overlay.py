@@ -1,6 +1,6 @@
-"""These modules under EntraBot's own names.
+"""Register these modules under EntraBot's own names.
 
-Where EntraBot itself is installed, only the modules that keep memory are replaced, and the token comes from its own sign-in.
+If EntraBot itself is installed, only its memory modules are replaced, and the token comes from its own sign-in.
 """
 
 import sys
@@ -31,8 +31,8 @@ PROVIDED: Final = {
 
 
 def install() -> None:
-    """From now on `import entrabot.storage.backend` and so on give Memplane's. Call it before anything of EntraBot is
-    imported; calling it again does nothing."""
+    """Make `import entrabot.storage.backend` and the other names return Memplane's modules. Call it before EntraBot
+    is imported; further calls do nothing."""
     original = _imported("entrabot")
     if original is None:
         original = ModuleType("entrabot", "EntraBot's memory, kept by Memplane.")
@@ -55,7 +55,7 @@ def _register(name: str, module: ModuleType) -> None:
 
 
 def _borrow(teams: ModuleType | None, errors: ModuleType | None) -> None:
-    """EntraBot's own sign-in, and its own error for a token that has expired, which its programs catch."""
+    """Use EntraBot's own sign-in and its own error for an expired token, which its programs catch."""
     backend = cast("Any", import_module(f"{_HERE}.storage.backend"))
     if teams is not None and hasattr(teams, "acquire_agent_user_storage_token"):
         settings = cast("Any", import_module("entrabot.config"))

@@ -44,7 +44,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_entry(cls, entry: dict[str, Any]) -> Self:
-        """Out of a line, which others may have written."""
+        """Create a promise from a line that another program may have written."""
 
         def text(name: str) -> str | None:
             value = entry.get(name)
@@ -62,16 +62,16 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def to_entry(self) -> dict[str, Any]:
-        """What its line says: nothing about what is not known."""
+        """The members of its line, without those that are None."""
         return {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
 
 
 def promise(*, chat_id: str, description: str, due_by: str | None = None, now: datetime) -> Promise:
-    """A new one, checked."""
+    """Create and validate a promise."""
     if not chat_id:
-        raise InvalidRequest("chat_id is required: whom it was promised to", field="chat_id")
+        raise InvalidRequest("chat_id is required", field="chat_id")
     if not description or not description.strip():
-        raise InvalidRequest("description is required: what was promised", field="description")
+        raise InvalidRequest("description is required", field="description")
     return Promise(
         id=uuid.uuid4().hex,
         created_at=now.astimezone(UTC).isoformat(),
@@ -82,23 +82,23 @@ def promise(*, chat_id: str, description: str, due_by: str | None = None, now: d
 
 
 def listed(text: str, *, open_only: bool = True) -> list[Promise]:
-    """Every promise as its last line has it, in the order they were made."""
+    """All promises in their current state, in the order of creation."""
     promises = [Promise.from_entry(entry) for entry in _folded(text).values()]
     return [found for found in promises if not open_only or found.status == OPEN]
 
 
 def added(text: str, new: Promise, *, now: datetime) -> str:
-    """The file with one more promise; the same file where it is in there, since the answer to an earlier try may have
-    been lost."""
+    """The file with this promise appended; unchanged if it is there already, since the response to an earlier
+    attempt may have been lost."""
     return text if new.id in _folded(text) else _with_line(text, new.to_entry(), now=now)
 
 
 def resolved(text: str, promise_id: str, resolution: str, *, now: datetime) -> tuple[str, Promise]:
-    """The file with this promise settled. One that is settled already stays as it is."""
+    """The file with this promise resolved. A resolved promise is not changed."""
     if not promise_id:
         raise InvalidRequest("promise_id is required", field="promise_id")
     if not resolution or not resolution.strip():
-        raise InvalidRequest("resolution is required: how it was settled", field="resolution")
+        raise InvalidRequest("resolution is required", field="resolution")
     entry = _folded(text).get(promise_id)
     if entry is None:
         raise NotFound("promise", promise_id, place=KEY)
@@ -113,15 +113,15 @@ def resolved(text: str, promise_id: str, resolution: str, *, now: datetime) -> t
 
 
 def _with_line(text: str, entry: dict[str, Any], *, now: datetime) -> str:
-    """A last line that was cut off gets its end first, or it would take the new one with it."""
+    """Append a line. A truncated last line is terminated first."""
     whole = text if not text or text.endswith("\n") else f"{text}\n"
     whole += line_of(entry)
     return compacted(whole, now=now) if whole.count("\n") >= LINES_MAX else whole
 
 
 def compacted(text: str, *, now: datetime) -> str:
-    """One line a promise, without those that were settled more than thirty days ago. What cannot be read is kept: it is
-    not known to be old."""
+    """One line per promise, without those resolved more than thirty days ago. Lines that cannot be read are kept,
+    because their age is unknown."""
     unreadable = [line for line in text.split("\n") if line.strip() and _entry(line) is None]
     kept = [
         line_of(entry) for entry in _folded(text).values() if not _is_past(entry, now - RESOLVED_RETENTION)
@@ -149,8 +149,8 @@ def _entry(line: str) -> dict[str, Any] | None:
 
 
 class PromiseBook:
-    """The file in an object store, where machines write at the same time: each write is made on what was read, or not at
-    all. Raises `Changed` when others were faster twice."""
+    """The file in an object store with concurrent writers: each write is conditional on what was read. Raises
+    `Changed` if other writers were faster twice."""
 
     def __init__(
         self,
@@ -195,8 +195,7 @@ class PromiseBook:
 
 
 def change_text(backend: TextBackend, change: Change[Result]) -> Result:
-    """As `PromiseBook`, where nothing can be written under a condition: a line is added and nothing else touched, unless
-    the file is to be compacted."""
+    """Like `PromiseBook` for backends without conditional writes: a line is appended, unless the file is compacted."""
     before = backend.read_text(KEY) or ""
     after, result = change(before)
     if after != before:

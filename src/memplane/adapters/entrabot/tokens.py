@@ -18,7 +18,7 @@ from memplane.adapters.entrabot.errors import TokenExpiredError
 STORAGE_SCOPE: Final = "https://storage.azure.com/.default"
 
 _CACHE_S = 300.0
-"""Asking the command line takes a second, and every request wants a token."""
+"""Azure's command line takes a second, and every request needs a token, so tokens are cached."""
 _MARGIN_S = 120.0
 _PATIENCE_S = 60
 
@@ -27,7 +27,7 @@ _cached: dict[str, tuple[float, str]] = {}
 
 
 def acquire_agent_user_storage_token(cfg: EntraBotConfig) -> str:
-    """A bearer token for blobs. Raises `TokenExpiredError` where none is to be had."""
+    """A bearer token for blobs. Raises `TokenExpiredError` if there is none."""
     if cfg.storage_token:
         return cfg.storage_token
     tenant = cfg.tenant_id or ""

@@ -1,6 +1,7 @@
-"""`claude_memory_sync pull | push | push-one PATH`: Claude Code's memory of this project, to and from the cloud.
+"""`claude_memory_sync pull | push | push-one PATH`: copy Claude Code's memory of this project to and from the
+cloud.
 
-Does nothing unless `ENTRABOT_PERSONA_SYNC` is `on`, and always ends well: Claude Code calls it.
+Does nothing unless `ENTRABOT_PERSONA_SYNC` is `on`. Always exits with 0, because Claude Code runs it as a hook.
 """
 
 import argparse
@@ -38,9 +39,9 @@ def main(argv: list[str] | None = None) -> int:
         description="Copy Claude Code's memory of this project to and from the cloud.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("pull", help="everything from the cloud, over what is here")
-    commands.add_parser("push", help="whatever the cloud does not have")
-    one = commands.add_parser("push-one", help="one file, over what the cloud has")
+    commands.add_parser("pull", help="replace local files with the cloud's")
+    commands.add_parser("push", help="upload files that the cloud does not have")
+    one = commands.add_parser("push-one", help="upload one file and replace the cloud's version")
     one.add_argument("path", help="the file")
     given = parser.parse_args(argv)
     if not get_config().persona_sync:

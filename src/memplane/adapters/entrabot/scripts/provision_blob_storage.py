@@ -1,5 +1,7 @@
-"""A storage account, a container for one agent's user, and the right to use that container and no other, by Azure's
-command line. What is there already is used; running it twice changes nothing.
+"""Provision a storage account, a container for one agent's user, and access to that container only, with Azure's
+command line.
+
+Existing resources are used, so running it twice changes nothing.
 """
 
 import argparse
@@ -44,7 +46,7 @@ def storage_account_name_for_tenant(tenant_id: str) -> str:
 
 
 def random_storage_account_name_for_tenant(tenant_id: str) -> str:
-    """An account of one's own, that shows which tenant's it is."""
+    """A separate account whose name identifies the tenant."""
     return f"{_ACCOUNT_PREFIX}{hashlib.sha256(tenant_id.encode()).hexdigest()[:8]}{secrets.token_hex(4)}"
 
 
@@ -117,7 +119,7 @@ def _argument(args: list[str], what: str) -> str:
 def assign_container_rbac(
     account: str, container: str, resource_group: str, principal_object_id: str
 ) -> None:
-    """The right to read and write blobs, in this container only."""
+    """Access to read and write blobs in this container only."""
     which = ["--name", account, "--resource-group", resource_group]
     account_id = _argument(
         ["storage", "account", "show", *which, "--query", "id", "-o", "tsv"], "storage account show"
@@ -145,8 +147,8 @@ def provision(
     container: str | None = None,
     create_new_storage: bool = False,
 ) -> tuple[str, str]:
-    """See to it that all of it is there; returns endpoint and container. Raises `ValueError` for names Azure does not take
-    and `RuntimeError` with what `az` said where it failed."""
+    """Create what is missing; returns endpoint and container. Raises `ValueError` for names that Azure rejects and
+    `RuntimeError` with `az`'s message if it fails."""
     if storage_account is not None and create_new_storage:
         raise ValueError(
             "storage_account and create_new_storage are mutually exclusive: name one, or have one made"

@@ -1,1 +1,1 @@
-"""Where EntraBot's memory lives: on disk, or in a container of blobs."""
+"""EntraBot's storage: a directory or a blob container."""

@@ -60,7 +60,7 @@ Result = TypeVar("Result")
 
 
 def run_sync(work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of async work for a caller that is not; one inside a running loop waits for a thread instead."""
+    """Run async work from synchronous code; inside a running event loop, in a thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -86,7 +86,7 @@ class BlobBackend:
         run_sync(self._store.put(key, text.encode("utf-8")))
 
     def create_text(self, key: str, text: str) -> bool:
-        """As `write_text`, where there is nothing yet; False where there is, which then stays as it is."""
+        """Like `write_text` if the key does not exist yet; returns False, without a change, if it does."""
         try:
             run_sync(self._store.put(key, text.encode("utf-8"), if_none_match="*"))
         except ConcurrencyError:
@@ -94,8 +94,8 @@ class BlobBackend:
         return True
 
     def append_text(self, key: str, text: str) -> None:
-        """Onto what is there, written only if that is still there; otherwise again, after a short while of a random
-        length. Raises `ConcurrencyError` where others are always faster."""
+        """Append with a conditional write, retried after a random delay. Raises `ConcurrencyError` if other writers
+        are always faster."""
         run_sync(self._append(key, text.encode("utf-8")))
 
     async def _append(self, key: str, content: bytes) -> None:
@@ -265,7 +265,7 @@ def backend_for(config: EntraBotConfig, *, token: Callable[[], str] | None = Non
 
 
 def blob_store_for(config: EntraBotConfig, *, token: Callable[[], str] | None = None) -> BlobStore | None:
-    """The container these settings name; None where memory stays local."""
+    """The configured container; None if memory stays local."""
     if config.keep_memory_local:
         return None
     if config.half_configured:

@@ -19,7 +19,7 @@ from memplane.adapters.entrabot.errors import TokenExpiredError
 from memplane.adapters.entrabot.storage.local import checked_key
 
 API_VERSION: Final = "2021-08-06"
-"""Of the storage service: pinned, so that what it does cannot change under us."""
+"""The storage service's API version, pinned so that its behaviour cannot change."""
 
 _UNAUTHORIZED, _NOT_FOUND, _CONFLICT, _STALE = 401, 404, 409, 412
 _BLOB = re.compile(r"<Blob>(.*?)</Blob>", re.DOTALL)
@@ -32,7 +32,7 @@ class ConcurrencyError(Exception):
 
 
 class Blob(msgspec.Struct, frozen=True, kw_only=True):
-    """What a listing says of a blob."""
+    """One blob of a listing."""
 
     name: str
     size: int
@@ -61,9 +61,9 @@ def _tls() -> ssl.SSLContext:
 
 
 class BlobStore:
-    """A container. A token is asked for with every request, so it may change at any time.
+    """A container. The token is requested for every request, so it may change at any time.
 
-    Raises `TokenExpiredError` where the token is not taken and `httpx.HTTPStatusError` for any other refusal.
+    Raises `TokenExpiredError` if the token is rejected and `httpx.HTTPStatusError` for any other error status.
     """
 
     def __init__(self, *, endpoint: str, container: str, token_provider: Callable[[], str]) -> None:
@@ -78,7 +78,7 @@ class BlobStore:
     async def put(
         self, path: str, data: bytes, *, if_match: str | None = None, if_none_match: str | None = None
     ) -> str:
-        """Write the whole blob and return its ETag. Raises `ConcurrencyError` where a condition does not hold."""
+        """Write the whole blob and return its ETag. Raises `ConcurrencyError` if a condition fails."""
         headers = {"x-ms-blob-type": "BlockBlob"}
         if if_match is not None:
             headers["If-Match"] = if_match
@@ -92,11 +92,11 @@ class BlobStore:
         return str(response.headers.get("ETag", ""))
 
     async def get(self, path: str) -> bytes:
-        """The whole blob. Raises `KeyError` where there is none."""
+        """The whole blob. Raises `KeyError` if it does not exist."""
         return (await self.fetch(path))[0]
 
     async def fetch(self, path: str) -> tuple[bytes, str]:
-        """As `get`, with the ETag to write it back under."""
+        """Like `get`, with the ETag for a conditional write."""
         response = await self._send("GET", self.address_of(path))
         if response.status_code == _NOT_FOUND:
             raise KeyError(path)
@@ -104,7 +104,7 @@ class BlobStore:
         return response.content, response.headers.get("ETag", "")
 
     async def exists(self, path: str) -> bool:
-        """Whether there is such a blob; its content stays where it is."""
+        """Whether the blob exists, without downloading it."""
         response = await self._send("HEAD", self.address_of(path))
         if response.status_code == _NOT_FOUND:
             return False
@@ -112,7 +112,7 @@ class BlobStore:
         return True
 
     async def listing(self, prefix: str = "") -> list[Blob]:
-        """As `list`, with what the service says of each blob."""
+        """Like `list`, with the properties of each blob."""
         found: list[Blob] = []
         marker: str | None = None
         while True:
@@ -125,11 +125,11 @@ class BlobStore:
             marker = page.marker
 
     async def list(self, prefix: str = "") -> list[str]:
-        """The names of all blobs that begin with this, however many pages the service makes of them."""
+        """The names of all blobs with this prefix, from all pages."""
         return [blob.name for blob in await self.listing(prefix)]
 
     async def delete(self, path: str) -> None:
-        """Remove it; no error where there is none."""
+        """Delete the blob; no error if it does not exist."""
         response = await self._send("DELETE", self.address_of(path))
         if response.status_code != _NOT_FOUND:
             response.raise_for_status()
@@ -138,7 +138,7 @@ class BlobStore:
         return f"{self.url}/{quote(checked_key(path), safe='/~')}"
 
     def headers(self) -> dict[str, str]:
-        """What every request carries. Raises what the token provider raises."""
+        """The headers of every request. Raises what the token provider raises."""
         return {"Authorization": f"Bearer {self._token_provider()}", "x-ms-version": API_VERSION}
 
     async def _send(

@@ -25,7 +25,7 @@ _NOT_MODIFIED, _NOT_FOUND, _TIMEOUT = 304, 404, 408
 _CONFLICT, _STALE, _BUSY, _BROKEN = 409, 412, 429, 500
 _DENIED: Final = frozenset({401, 403})
 _LATER: Final = frozenset({_NOT_FOUND, _TIMEOUT, _BUSY})
-"""What may be different later. 404 is a container that does not exist: of a blob it is an answer."""
+"""Statuses to retry later. 404 means a missing container here; for a blob it is a normal answer."""
 
 
 class BlobObjects:
@@ -140,7 +140,7 @@ class BlobObjects:
 
 
 def _quoted(etag: str) -> str:
-    """As a condition wants it: listings leave the quotes out."""
+    """An ETag with quotes, as conditions need it: listings omit them."""
     return etag if etag.endswith('"') else f'"{etag}"'
 
 

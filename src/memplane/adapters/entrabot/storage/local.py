@@ -11,7 +11,7 @@ _WAITING = ".memplane-waiting-"
 
 
 class LocalBackend:
-    """Text in UTF-8, as it was given: no line end is changed. No key leads out of the directory."""
+    """UTF-8 text with unchanged line ends. No key leads out of the directory."""
 
     def __init__(self, root: Path) -> None:
         self._root = Path(root)
@@ -27,12 +27,12 @@ class LocalBackend:
             return None
 
     def write_text(self, key: str, text: str) -> None:
-        """The file is the old one or the new one, never half of it."""
+        """Replace the file atomically."""
         with self._temporary(key, text) as (waiting, path):
             waiting.replace(path)
 
     def create_text(self, key: str, text: str) -> bool:
-        """As `write_text`, where there is nothing yet; False where there is, which then stays as it is."""
+        """Like `write_text` if the key does not exist yet; returns False, without a change, if it does."""
         with self._temporary(key, text) as (waiting, path):
             try:
                 os.link(waiting, path)
@@ -92,12 +92,14 @@ class LocalBackend:
 
 
 def files_in(root: Path) -> "list[Path]":
-    """Every file below a directory, in the order of their paths; none where there is no such directory."""
+    """Every file below a directory, sorted by path; empty if there is no such directory."""
     return sorted(path for path in root.rglob("*") if not path.name.startswith(_WAITING) and path.is_file())
 
 
 def checked_key(key: str) -> str:
-    """A relative path with `/` between its parts. Raises `ValueError` for one that leads elsewhere."""
+    """Validate a key: a relative path with `/` between its parts. Raises `ValueError` for one that leads elsewhere."""
     if any(part in {"", ".", ".."} for part in key.split("/")) or "\0" in key:
-        raise ValueError(f"{key!r} is no key: a part of it is empty, `.` or `..`, so it would lead elsewhere")
+        raise ValueError(
+            f"{key!r} is no key: parts must not be empty, `.` or `..`, since they lead elsewhere"
+        )
     return key

@@ -10,19 +10,19 @@ from memplane.sync.backend import TextBackend
 
 @dataclass
 class MigrationReport:
-    """What was copied, what was there already, and what could not be copied and why."""
+    """Copied and skipped files, and errors by key."""
 
     copied: int = 0
     skipped: int = 0
     bytes_copied: int = 0
-    """Characters, in fact: so EntraBot counts, and so it is printed."""
+    """Characters, not bytes: EntraBot counts and prints them like this."""
     keys_copied: list[str] = field(default_factory=list)
     errors: list[tuple[str, str]] = field(default_factory=list)
 
 
 def migrate_local_to_backend(sources: Iterable[tuple[Path, str]], target: TextBackend) -> MigrationReport:
-    """Copy every file of every (directory, prefix) that the target does not have. Stopped at any point and begun again, it
-    goes on where it was."""
+    """Copy every file of every (directory, prefix) that the target does not have. It can be interrupted and run
+    again."""
     report = MigrationReport()
     for root, prefix in sources:
         for path in files_in(Path(root)):
@@ -31,7 +31,7 @@ def migrate_local_to_backend(sources: Iterable[tuple[Path, str]], target: TextBa
 
 
 def key_for(path: Path, root: Path, prefix: str) -> str:
-    """Under which key a file goes."""
+    """The key of a file."""
     relative = path.relative_to(root).as_posix()
     return f"{prefix}/{relative}" if prefix else relative
 
@@ -55,7 +55,7 @@ def _migrate(path: Path, root: Path, prefix: str, target: TextBackend, report: M
 
 
 def text_of(path: Path, root: Path) -> str:
-    """A file's text. Raises `ValueError` for what is not UTF-8, and for a link to something that was not asked for."""
+    """A file's text. Raises `ValueError` if it is not UTF-8, or a link out of the directory."""
     if not path.resolve().is_relative_to(root.resolve()):
         raise ValueError(f"{path} is a link that leads outside {root}")
     return path.read_bytes().decode("utf-8")

@@ -18,14 +18,14 @@ OpenBackend = Callable[[], AbstractContextManager[TextBackend]]
 
 
 def claude_code_memory_dir(project_root: Path, *, home: Path | None = None) -> Path:
-    """Where Claude Code keeps what it learned about a project; it need not be there yet."""
+    """Claude Code's memory directory of a project; it may not exist yet."""
     slug = "".join("-" if letter in "/\\ " else letter for letter in str(project_root))
     return (Path.home() if home is None else home) / ".claude" / "projects" / slug / "memory"
 
 
 @dataclass
 class PersonaReport:
-    """What was copied where. `errors` names each file that could not be, and why."""
+    """Copied files and errors by key."""
 
     copied: int = 0
     skipped: int = 0
@@ -35,7 +35,7 @@ class PersonaReport:
 
 
 class PersonaBackend:
-    """Copies whole files, in either direction, one at a time or all of them."""
+    """Copy whole files in either direction, one or all of them."""
 
     def __init__(self, backend: TextBackend, *, local_root: Path) -> None:
         self._backend = backend
@@ -58,7 +58,7 @@ class PersonaBackend:
             )
 
     def push_all(self) -> PersonaReport:
-        """Upload every file the cloud does not have. What it has is left alone."""
+        """Upload every file that the cloud does not have. Existing ones are not replaced."""
         report = PersonaReport()
         for path in files_in(self._root):
             key = f"{self.prefix}{path.relative_to(self._root).as_posix()}"
@@ -75,7 +75,7 @@ class PersonaBackend:
         return report
 
     def pull_all(self) -> PersonaReport:
-        """Write every file of the cloud over the local one. A name that would lead out of the directory is refused."""
+        """Replace local files with the cloud's. A key that leads out of the directory is rejected."""
         report = PersonaReport()
         local = LocalBackend(self._root)
         for key in sorted(self._backend.list(self.prefix)):
@@ -102,7 +102,7 @@ def log(message: str) -> None:
 
 
 def pull(backend: OpenBackend, folder: Callable[[], Path]) -> None:
-    """Everything from the cloud into the directory."""
+    """Replace local files with the cloud's."""
     try:
         memory = folder()
         with backend() as cloud:
@@ -115,7 +115,7 @@ def pull(backend: OpenBackend, folder: Callable[[], Path]) -> None:
 
 
 def push(backend: OpenBackend, folder: Callable[[], Path]) -> None:
-    """Whatever the cloud does not have."""
+    """Upload files that the cloud does not have."""
     try:
         memory = folder()
         with backend() as cloud:
@@ -128,7 +128,7 @@ def push(backend: OpenBackend, folder: Callable[[], Path]) -> None:
 
 
 def push_one(backend: OpenBackend, folder: Callable[[], Path], path: Path) -> None:
-    """One file, over what the cloud has."""
+    """Upload one file and replace the cloud's version."""
     try:
         with backend() as cloud:
             PersonaBackend(cloud, local_root=folder()).push_one(path)

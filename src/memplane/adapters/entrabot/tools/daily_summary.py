@@ -1,4 +1,4 @@
-"""EntraBot's daily summary: sorted, rendered, sent, kept."""
+"""EntraBot's daily summary: sort, render, send and archive."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ def render_summary_html(buckets: SummaryBuckets, *, day: str) -> str:
 
 
 def archive_summary(*, day: str, html: str, buckets: SummaryBuckets) -> str:
-    """Keep the page and its numbers; returns the key of the page."""
+    """Archive the page and its counts; returns the key of the page."""
     try:
         return summaries.archive(get_backend(), day=day, html=html, buckets=buckets)
     except InvalidRequest as exc:

@@ -1,4 +1,4 @@
-"""EntraBot's log of what came in and went out."""
+"""EntraBot's log of incoming and outgoing messages."""
 
 import logging
 from datetime import UTC, datetime
@@ -29,7 +29,8 @@ def log_interaction(
     content_ref: str | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write a line to the day's log and return it. Raises `ValueError` where channel, direction or summary is off."""
+    """Append a line to the day's log and return it. Raises `ValueError` for an invalid channel, direction or
+    summary."""
     at = _now()
     try:
         entry = interaction(

@@ -28,7 +28,7 @@ PROMISES_KEY: Final = book.KEY
 
 _ATTEMPTS = 2
 _ODD = "surrogateescape"
-"""Bytes that are no UTF-8 are written back as they were."""
+"""Invalid UTF-8 is preserved."""
 
 _log = logging.getLogger("entrabot.tools.promises")
 
@@ -36,21 +36,21 @@ Result = TypeVar("Result")
 
 
 class PromiseNotFound(Exception):
-    """There is no promise with this id."""
+    """No promise has this id."""
 
 
 class PromiseStoreConflict(Exception):
-    """Others wrote at the same time, twice; nothing was written. Try again."""
+    """Other writers were faster twice; nothing was written. Retry."""
 
 
 class ConditionalStore(Protocol):
-    """What a write on a condition needs."""
+    """The calls that a conditional write needs."""
 
     async def get(self, path: str) -> tuple[bytes, str]:
-        """The content and its ETag; both empty where there is nothing."""
+        """The content and its ETag; both empty if it does not exist."""
 
     async def put(self, path: str, data: bytes, *, if_match: str | None = None) -> str:
-        """Write it where it still has this ETag; without one, where there is nothing."""
+        """Write if the ETag still matches; without an ETag, only if it does not exist."""
 
 
 class _ConditionalBlobs:
@@ -77,7 +77,7 @@ class _ConditionalBlobs:
 
 
 def _get_conditional_store() -> ConditionalStore | None:
-    """The container, where memory lives in one. Replaced by tests."""
+    """The container, if memory is in one. Replaced by tests."""
     store = backends.blob_store_for(
         get_config(), token=lambda: backends.acquire_agent_user_storage_token(get_config())
     )
@@ -87,7 +87,7 @@ def _get_conditional_store() -> ConditionalStore | None:
 async def add_promise(
     *, chat_id: str, description: str, due_by: str | None = None, backend: TextBackend | None = None
 ) -> Promise:
-    """Note a promise and return it. Raises `ValueError` where it does not say to whom, or what."""
+    """Add a promise and return it. Raises `ValueError` without a chat or a description."""
     now = datetime.now(UTC)
     try:
         new = book.promise(chat_id=chat_id, description=description, due_by=due_by, now=now)
@@ -108,7 +108,7 @@ async def list_promises(*, open_only: bool = True, backend: TextBackend | None =
 
 
 async def resolve_promise(*, promise_id: str, resolution: str, backend: TextBackend | None = None) -> Promise:
-    """Settle a promise; one that is settled stays as it is. Raises `PromiseNotFound` where there is none."""
+    """Resolve a promise; a resolved one is not changed. Raises `PromiseNotFound` for an unknown id."""
     now = datetime.now(UTC)
     try:
         return await _change(lambda text: book.resolved(text, promise_id, resolution, now=now), backend)

@@ -1,7 +1,7 @@
-"""EntraBot's two small files of state: which chats it watches, and up to where it has read its mail.
+"""EntraBot's two state files: the watched chats, and the timestamp of the last mail read.
 
-EntraBot keeps them at the top of its data, its document below `state/`. They are read from where they are, and written
-there, or at the top.
+EntraBot's code keeps them at the top of its data, ADR-005 below `state/`. Both are found; a write goes to the
+existing file, or to the top.
 """
 
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ _STEP = timedelta(milliseconds=1)
 
 
 def read_watched_chats(backend: TextBackend) -> list[str]:
-    """Chat ids, sorted, each once."""
+    """Unique chat ids, sorted."""
     return sorted({line.strip() for line in _read(backend, WATCHED_CHATS).split("\n") if line.strip()})
 
 
 def write_watched_chats(backend: TextBackend, chat_ids: Iterable[str]) -> None:
-    """One id a line, sorted. Raises `ValueError` for an id that is not one line."""
+    """Write one id per line, sorted. Raises `ValueError` for an id with a line break."""
     ids = sorted({chat_id.strip() for chat_id in chat_ids} - {""})
     if any(not chat_id.isprintable() for chat_id in ids):
         raise ValueError("a chat id is one line without control characters")
@@ -36,13 +36,13 @@ def read_email_cursor(backend: TextBackend) -> str | None:
 
 
 def write_email_cursor(backend: TextBackend, moment: str) -> None:
-    """Raises `ValueError` for what is not a time."""
+    """Write the timestamp. Raises `ValueError` if it is not a valid one."""
     datetime.fromisoformat(moment.strip())
     _write(backend, EMAIL_CURSOR, moment.strip())
 
 
 def advanced(moment: str) -> str:
-    """A millisecond later, so that the mail of that moment is not read again."""
+    """One millisecond later, so that the same mail is not read again."""
     found = datetime.fromisoformat(moment.strip())
     later = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC) + _STEP
     return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -21,7 +21,7 @@ _INSTEAD = "mcp__persona-sati__write_memory_file"
 
 
 def blocked_path(payload: Any, environment: Mapping[str, str], home: Path) -> str | None:
-    """The file that is not to be written; None where the call may go on."""
+    """The file that must not be written; None if the call is allowed."""
     if not isinstance(payload, dict) or payload.get("tool_name") not in _TOOLS:
         return None
     if environment.get(KEEP_LOCAL, "").strip().lower() == "true":
@@ -38,7 +38,7 @@ def blocked_path(payload: Any, environment: Mapping[str, str], home: Path) -> st
 
 
 def is_local_memory(path: str, home: Path, folder: str = "") -> bool:
-    """Whether it is below `~/.claude/projects/<project>/memory`, by whatever way it is written."""
+    """Whether it is below `~/.claude/projects/<project>/memory`, however the path is written."""
     projects = home / ".claude" / "projects"
     if path == "~" or path.startswith("~/"):
         path = f"{home}{path[1:]}"
