@@ -1,1 +1,1 @@
-"""The HTTP doors: one frame for all of them, and one module a door."""
+"""The HTTP server that the adapters plug into."""

@@ -1,4 +1,4 @@
-"""From a credential into a space. Every HTTP door goes this way, so that none can forget to ask."""
+"""Open a space with a credential. Every HTTP adapter uses these functions, so that none skips the check."""
 
 from memplane.auth.principal import Principal, Right
 from memplane.engine import Engine
@@ -10,7 +10,7 @@ from memplane.types import Caller
 def open_space(
     plane: Engine, principal: Principal, right: Right, *, adapter: str, owner: str, session: str = ""
 ) -> Space:
-    """The space of an owner, once the credential was found to open it through this door; raises `Forbidden`."""
+    """The space of an owner. Raise `Forbidden` unless the credential opens it through this adapter."""
     principal.check(right, adapter=adapter, space=owner)
     caller = Caller(principal.subject, adapter, session)
     return plane.space(owner, tenant=principal.tenant, caller=caller)

@@ -1,4 +1,4 @@
-"""Who is let near a door at all: the names this server answers to, the pages that may call it, and credentials."""
+"""Admission of a request: the host names that the server accepts, the origins of pages that may call it, and credentials."""
 
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ _WEB = frozenset({"http", "https"})
 
 
 def check_names(settings: Settings) -> None:
-    """Raise `SettingsInvalid` for a name that could never match: nobody would be told why a page or a proxy is refused."""
+    """Raise `SettingsInvalid` for a name that could never match, because rejected requests would not show the cause."""
     for host in settings.hosts:
         if host != _ANY and _name_of(host.lower()) is None:
             raise SettingsInvalid(f"hosts: {host!r} is not a name; give one such as memory.example")
@@ -72,7 +72,7 @@ class Guard:
 
 
 def credential_of(headers: Mapping[str, str]) -> str:
-    """What follows `Bearer `, or stands in `x-api-key`. Raises `Unauthenticated` where there is nothing."""
+    """The credential after `Bearer ` or in `x-api-key`. Raise `Unauthenticated` where there is none."""
     scheme, _, value = headers.get("authorization", "").strip().partition(" ")
     credential = value.strip() if scheme.lower() == "bearer" else ""
     credential = credential or headers.get("x-api-key", "").strip()

@@ -1,4 +1,4 @@
-"""How many processes serve, and who looks after them."""
+"""Start the server, as one process or as several under a supervisor."""
 
 import socket
 import subprocess
@@ -29,7 +29,7 @@ _PATIENCE_MORE_S = 5
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What `memplane serve` was told."""
+    """The options of `memplane serve`."""
 
     wiring: Wiring
     settings: Settings
@@ -100,6 +100,6 @@ def several(start: ServeOptions, bound: socket.socket, greet: Callable[[], None]
             start.settings.workers,
             patience_s=start.settings.shutdown_seconds_max + _PATIENCE_MORE_S,
             ended=lambda pid: forget_process(Path(folder), pid),
-            ending=bound.close,  # or it would go on taking connections that nobody answers
+            ending=bound.close,  # or it would accept connections that no process answers
         )
         return supervisor.run(greet)

@@ -1,5 +1,5 @@
-"""Whose turn it is. The engine works in threads, which are few; without turns, whoever asks often enough at once has
-all of them, and everybody else waits until that one has been served."""
+"""A fair share of the threads. Without it one caller with many requests would occupy all threads, and the requests of all
+others would wait."""
 
 import asyncio
 from weakref import WeakValueDictionary
@@ -8,7 +8,7 @@ THREADS_MAX = 120
 WEBSOCKET_BYTES_MAX = 1 << 20
 """Of one message."""
 PER_CALLER_MAX = 40
-"""As many as write at once write together, so a busy caller gains by having many; by having more, nobody does."""
+"""Concurrent writes share one commit, so a busy caller gains from many threads; above this number the gain ends."""
 
 
 class CallerSlots:

@@ -116,7 +116,7 @@ class RequestLog:
 
 
 def fault(error: Exception) -> str:
-    """One of ours says what it is; anything else is a bug and shows where it happened, without secrets."""
+    """The message of a `MemplaneError`; the traceback of any other error, with secrets redacted."""
     if isinstance(error, MemplaneError):
         return redact(f"{type(error).__name__}: {error}").text
     return redact("".join(traceback.format_exception(error))[-_TRACE_CHARS_MAX:]).text

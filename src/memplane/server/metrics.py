@@ -1,4 +1,4 @@
-"""Counts and durations for Prometheus. Labels are templates and codes, never a name somebody chose."""
+"""Counts and durations for Prometheus. Labels are templates and codes, never names that users chose."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,7 +133,7 @@ class Metrics:
             self._unkept.labels(upstream).inc()
 
     def exposition(self, work: tuple[Backlog, WorkerCounts] | None = None) -> bytes:
-        """With `work`, also how that of the workers stands, whichever machine they are on."""
+        """With `work`, also the state of the workers on all machines."""
         workers = b"" if work is None else _of_workers(*work)
         if self._folder is None:
             return generate_latest(self._registry) + workers
@@ -152,7 +152,7 @@ class _Workers:
     def collect(self) -> Iterator[Metric]:
         backlog, done = self._backlog, self._done
         spaces = GaugeMetricFamily(
-            "memplane_work_spaces", "Spaces by how their work stands.", labels=("state",)
+            "memplane_work_spaces", "Spaces by the state of their work.", labels=("state",)
         )
         for state in ("waiting", "held", "resting", "failing", "dead"):
             spaces.add_metric((state,), getattr(backlog, state))

@@ -12,7 +12,7 @@ _BODY_HEAD = b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection that says nothing, or never ends its headers, is closed and told why."""
+    """A connection that sends nothing, or never ends its headers, gets an error response and is closed."""
 
     _deadline: asyncio.TimerHandle | None = None
     _head_bytes = 0
@@ -44,8 +44,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Headers that follow the body are dropped: they came after we looked at the others, so a credential or a host
-        among them would have been seen by nobody in front of us."""
+        """Drop headers that follow the body: a proxy in front of the server has checked the request without them, so a
+        credential or a host among them must not count."""
         if self._in_head:
             super().on_header(name, value)
 

@@ -39,7 +39,7 @@ _SWITCH_S = 0.0005
 Python's usual 5 ms each of them could cost that much while enrichment works."""
 
 OpenServed = Callable[[Listener], Memplane]
-"""Opens the plane with enrichment in the background; what happens in it is told to the listener."""
+"""Opens the engine with enrichment in the background; the listener gets its events."""
 
 
 class AdapterFactory(Protocol):
@@ -58,7 +58,7 @@ class AdapterFactory(Protocol):
 
 
 class ServerProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """What one server process is given besides the settings."""
+    """The settings of one server process, and what its parent process passes to it."""
 
     settings: Settings
     adapters: AdapterFactory
@@ -67,7 +67,7 @@ class ServerProcess(msgspec.Struct, frozen=True, kw_only=True):
     metrics_directory: Path | None = None
     """Shared by all processes of one server; None where there is one."""
     greet: Callable[[], None] = lambda: None
-    """Called when the process can be told to end, and not before."""
+    """Called as soon as the process handles signals."""
     lifeline: int | None = None
     """A pipe that ends when the supervisor does, however it does."""
 
@@ -134,14 +134,14 @@ def uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=list(settings.trusted_proxies),
         ws_max_size=WEBSOCKET_BYTES_MAX,
-        ws_per_message_deflate=False,  # a packet could unfold to a thousand times its size before anybody looks
+        ws_per_message_deflate=False,  # a packet could expand to a thousand times its size before it is checked
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.shutdown_seconds_max,
     )
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which tells the frame that it ends, and leaves signals to `ShutdownSignals`."""
+    """uvicorn's server; it notifies the application of a shutdown and leaves signals to `ShutdownSignals`."""
 
     def __init__(self, config: uvicorn.Config, app: App) -> None:
         super().__init__(config)
@@ -180,7 +180,7 @@ class ShutdownSignals:
         server.should_exit = self._asked
 
     def watch(self, lifeline: int) -> None:
-        """End, too, when nobody holds the other end of that pipe any more."""
+        """Also shut down when the other end of that pipe is closed."""
 
         def wait() -> None:
             os.read(lifeline, 1)
@@ -218,7 +218,7 @@ def _is_foreign(error: Exception) -> bool:
 
 
 def _tracing(settings: Settings) -> Any:
-    """Spans, if somebody wants them; the libraries for it are not loaded otherwise, and need not be there."""
+    """Tracing where an exporter is set; its libraries are optional and not loaded otherwise."""
     if not settings.otlp_endpoint:
         return None
     try:

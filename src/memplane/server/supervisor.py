@@ -23,7 +23,7 @@ Start = Callable[[], "subprocess.Popen[bytes]"]
 
 
 class _Seat:
-    """The place of one process, whoever sits in it."""
+    """One process, and its replacements after a crash."""
 
     def __init__(self, start: Start) -> None:
         self._start = start
@@ -46,7 +46,7 @@ class _Seat:
 
 
 class Supervisor:
-    """Keeps `count` processes alive until it is told to end, and then waits for them."""
+    """Keeps `count` processes alive until a signal ends it, and then waits for them."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Supervisor:
         self._log = structlog.get_logger()
 
     def run(self, greet: Callable[[], None] = lambda: None) -> int:
-        """The exit code: 0, or that of a process that cannot be started. `greet` is called when one can tell it to
-        end."""
+        """Return the exit code: 0, or that of a process that cannot start. `greet` is called as soon as signals are
+        handled."""
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
         seats: list[_Seat] = []
         try:

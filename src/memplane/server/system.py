@@ -1,4 +1,4 @@
-"""What the server says of itself: is it up, is it ready, what has it done, what can it do."""
+"""Health, readiness, metrics and the description of the API."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ VERSION = version("memplane")
 CONSOLE = "/console"
 
 _READINESS_SECONDS = 1.0
-"""Anybody may ask, and asking writes a file."""
+"""The check is public and writes a file, so its result is reused for this long."""
 
 
 class HealthResponse(msgspec.Struct):
@@ -126,7 +126,7 @@ class System:
         self._looked = (0.0, Readiness())
 
     def root(self, call: HttpCall) -> Response:
-        """Whoever opens the address that `serve` prints: a person wants pages, a program wants to know where to go on."""
+        """Redirect a browser to the console; give a program the list of entry points."""
         if "text/html" in call.headers.get("accept", ""):
             return Response(status_code=303, media_type=HTML, headers={"location": CONSOLE})
         return json_response(RootLinks(), newline=True)
@@ -150,7 +150,7 @@ class System:
         return Response(content=self._metrics.exposition(self._work()), media_type=MEDIA)
 
     def _work(self) -> tuple[Backlog, WorkerCounts] | None:
-        """How the work of all workers stands; nothing where there are none, or the database cannot say."""
+        """The state of all workers; None without workers, or while the database does not answer."""
         work = self._plane.work
         if work is None:
             return None
