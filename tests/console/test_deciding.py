@@ -29,7 +29,7 @@ def test_the_keyboard_settles_a_conflict(open_page, plane):
     page.goto(f"{SPACE}/inbox")
     page.keyboard.press("j")
     page.keyboard.press("1")
-    page.wait_for_selector("text=Nothing contradicts anything.")
+    page.wait_for_selector("text=No conflicts.")
 
     assert space.review.conflicts() == []
 
@@ -46,14 +46,14 @@ def test_a_key_is_made_and_ended(open_page, identity):
         labels[1].bounding_box()["x"] - labels[0].bounding_box()["x"] > labels[0].bounding_box()["width"] + 12
     )
     page.fill("#name", "laptop")
-    page.click("text=Make it")
+    page.click("text=Create key")
     secret = page.inner_text(".notice pre")
     assert page.evaluate("document.activeElement.innerText") == secret
     assert identity.authenticate(secret, peer="").rights
     page.reload()
     assert secret not in page.content()
     page.get_by_role("button", name="Revoke laptop").click()
-    assert "End the key “laptop”" in page.inner_text("dialog[open]")
+    assert "Permanently revoke the key “laptop”" in page.inner_text("dialog[open]")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Revoke laptop").click()
     page.keyboard.press("Enter")
@@ -90,9 +90,9 @@ def test_the_last_administrator_is_warned(client, identity, key):
     identity.create_key(Grant(name="elsewhere", rights=tuple(Right), adapters=["plane"]))
     later = client.get("/console/keys").text
 
-    assert asked.count("the last one that may administer") == 1
+    assert asked.count("the last key with the admin right") == 1
     assert asked.count("You are signed in with it") == later.count("You are signed in with it") == 1
-    assert "the last one that may administer" not in later
+    assert "the last key with the admin right" not in later
 
 
 def test_whoever_may_only_read_is_offered_no_more(client, identity, plane):
@@ -133,8 +133,8 @@ def test_a_key_confirms_a_draft(open_page, plane, clock):
     page.goto(f"{SPACE}/inbox")
     page.keyboard.press("j")
     page.keyboard.press("y")
-    hear(page, "The draft is confirmed.")
+    hear(page, "Draft confirmed.")
     page.keyboard.press("n")
-    page.wait_for_selector("text=Nothing waits.")
+    page.wait_for_selector("text=No drafts.")
 
     assert sorted(learning.standing for learning in space.review.drafts()) == ["confirmed", "rejected"]

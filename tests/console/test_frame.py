@@ -27,7 +27,7 @@ def test_what_a_part_of_a_page_is_refused_is_said(browser, console, identity):
     page = context.new_page()
     page.goto("/console/keys")
     page.fill("#name", "x" * 300)
-    page.click("text=Make it")
+    page.click("text=Create key")
     page.wait_for_function("() => document.getElementById('told').innerText.startsWith('name: ')")
 
     assert page.input_value("#name") == "x" * 300

@@ -80,7 +80,7 @@ def test_from_the_door_to_a_memory_and_its_end(browser, console, told, key):
     page.wait_for_selector("h1:text('Prefers water')")
     with page.expect_navigation():
         page.keyboard.press("f")
-    page.wait_for_selector("h1:text('Forget for good?')")
+    page.wait_for_selector("h1:text('Forget permanently?')")
     assert told.memories(kind="preference", state="active")
     assert page.evaluate(_SEEN)
     page.keyboard.press("Enter")
@@ -121,13 +121,13 @@ def test_one_key_decides(page, told):
     page.keyboard.press("j")
     assert page.evaluate(_SEEN)
     page.keyboard.press("2")
-    hear(page, "Settled: the other one is superseded.")
+    hear(page, "Conflict resolved: the other memory is superseded.")
     assert waiting(told) == (0, 1, 0)
     assert page.evaluate(_SEEN)
     assert page.evaluate(_NAME).startswith("I prefer short answers")
     assert page.url.endswith("/inbox")
     page.keyboard.press("y")
-    hear(page, "The draft is confirmed. Nothing else waits.")
+    hear(page, "Draft confirmed. Inbox is empty.")
 
     assert page.evaluate(_NAME) == "Inbox"
     assert waiting(told) == (0, 0, 0)
@@ -159,7 +159,7 @@ def test_a_key_decides_what_is_marked_and_nothing_else(page, told):
         assert "second" in page.evaluate(_NAME)
     page.keyboard.down("r")
     page.keyboard.down("r")
-    hear(page, "Released: it is told as any other.")
+    hear(page, "Released: recall treats it normally.")
     page.keyboard.down("r")
     page.keyboard.up("r")
     assert "first" in page.evaluate(_NAME)
@@ -178,7 +178,7 @@ def test_a_key_decides_what_is_marked_and_nothing_else(page, told):
     assert waiting(told) == (1, 1, 1)
     tab_to(page, "Release")
     page.keyboard.press("Enter")
-    hear(page, "Released: it is told as any other.")
+    hear(page, "Released: recall treats it normally.")
 
     assert waiting(told) == (1, 1, 0)
 
@@ -189,7 +189,7 @@ def test_skipping_to_the_page(page, told):
     """
     page.goto(f"{SPACE}/memories")
     page.keyboard.press("Tab")
-    assert page.evaluate(_NAME) == "Skip to the page"
+    assert page.evaluate(_NAME) == "Skip to content"
     assert page.evaluate(_SEEN)
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")

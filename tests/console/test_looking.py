@@ -105,7 +105,7 @@ def test_many_spaces_are_paged_and_found(open_page, plane):
         plane.space(f"team {number:02}").store("fact", "something")
     page = open_page()
     assert page.locator("tbody tr").count() == 15
-    page.get_by_role("link", name="Further").click()
+    page.get_by_role("link", name="Next").click()
     page.wait_for_url("**page=2")
     assert page.locator("tbody tr").count() == 8
     page.keyboard.press("/")
@@ -129,7 +129,7 @@ def test_a_key_sees_its_own_spaces_only(client, identity, plane):
 
     assert "alice" not in answer
     assert "bob" in answer
-    assert "1 in all" in answer
+    assert "1 in total" in answer
 
 
 def test_the_graph_is_as_it_was_then(open_page, alice, clock):
@@ -287,13 +287,13 @@ def test_sync_says_what_to_do_and_what_waits(open_page, alice, tmp_path, clock):
     Sync(alice, open_store(str(place), {}), tmp_path / "data", clock=clock).push()
     save_target(alice, str(place))
     page.reload()
-    assert page.get_by_text("everything of here is there").count() == 1
-    assert page.get_by_text("used unless another is named").count() == 1
+    assert page.get_by_text("up to date").count() == 1
+    assert page.get_by_text("default remote").count() == 1
     assert f"{clock.moment:%Y-%m-%d %H:%M}" in page.inner_text("main")
     alice.retain("one more")
     page.reload()
 
-    assert page.get_by_text("a push waits").count() == 1
+    assert page.get_by_text("push pending").count() == 1
 
 
 def test_sync_shows_no_credential(open_page, alice):

@@ -59,7 +59,7 @@ def test_an_edit_replaces(open_page, told):
     page.click("summary")
     page.fill("#text", "Prefers water")
     page.click("text=Save")
-    page.wait_for_selector("text=How it came about")
+    page.wait_for_selector("text=Versions")
 
     assert page.inner_text("h1") == "Prefers water"
     assert told.memory(old.id).state == "superseded"

@@ -28,7 +28,7 @@ def test_what_would_be_told_and_why(open_page, told):
     assert "Porto" in page.inner_text("pre")
     assert "tokens" in page.inner_text("main")
     assert page.locator("tbody tr").count() >= 1
-    assert page.locator("thead th").all_inner_texts()[:3] == ["Told", "What", "Score"]
+    assert page.locator("thead th").all_inner_texts()[:3] == ["Recalled", "Result", "Score"]
     assert page.locator("thead th").count() == 4
     assert page.locator("tbody td:nth-child(2)").first.bounding_box()["width"] > 300
     assert "words #1 · +" in page.locator("td.channels").first.inner_text()

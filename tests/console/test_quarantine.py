@@ -28,10 +28,10 @@ def test_one_key_releases_and_one_forgets(open_page, space):
     page.keyboard.press("j")
     page.keyboard.press("f")
     page.keyboard.press("Enter")
-    hear(page, "Forgotten for good.")
+    hear(page, "Forgotten permanently.")
     assert "teapot" not in page.inner_text("main")
     page.keyboard.press("r")
-    page.wait_for_selector("text=Nothing is flagged.")
+    page.wait_for_selector("text=Quarantine is empty.")
 
     assert space.turns() == []
     assert "first" in space.brief().markdown
@@ -46,7 +46,7 @@ def test_a_flagged_memory_says_so_and_is_released(open_page, space):
     page = open_page()
     page.goto(f"{SPACE}/memories/@{memory.id}")
     assert "Flagged: override" in page.inner_text(".notice")
-    assert page.locator("text=Pin: always tell it").count() == 0
+    assert page.locator("text=Pin (always recall)").count() == 0
     page.keyboard.press("r")
     page.wait_for_selector("text=Somebody looked at it and released it")
 
@@ -63,17 +63,17 @@ def test_a_memory_is_pinned_and_unpinned(open_page, space):
     page = open_page()
     page.goto(f"{SPACE}/memories/@{memory.id}")
     facts = page.inner_text("dl.facts")
-    assert "Told to agents\nonce" in facts
+    assert "Recalled\nonce" in facts
     assert "python" in facts
     page.keyboard.press("p")
-    page.wait_for_selector("text=Do not pin any longer")
+    page.wait_for_selector("text=Unpin")
     assert space.memory(memory.id).pinned
     assert page.inner_text(".chip.good >> nth=1") == "pinned"
     page.goto(f"{SPACE}/memories?tier=hot")
     assert "Has a cat" in page.inner_text("tbody")
     page.goto(f"{SPACE}/memories/@{memory.id}")
     page.keyboard.press("p")
-    page.wait_for_selector("text=Pin: always tell it")
+    page.wait_for_selector("text=Pin (always recall)")
 
     assert not space.memory(memory.id).pinned
 
@@ -89,10 +89,10 @@ def test_a_flagged_turn_is_marked_on_its_page(open_page, space):
     assert "override" in page.inner_text("section.card")
     assert "Lisbon" in page.inner_text("section.card mark >> nth=0")
     page.keyboard.press("r")
-    page.wait_for_selector("text=Nothing is flagged.")
+    page.wait_for_selector("text=Quarantine is empty.")
     page.goto(f"{SPACE}/timeline/@{kept.id}")
 
-    assert "flagged, and released" in page.inner_text("section.card")
+    assert "flagged, then released" in page.inner_text("section.card")
 
 
 def test_the_playground_shows_what_is_flagged_last(open_page, space):
@@ -140,7 +140,7 @@ def test_a_link_to_a_passage_opens_where_it_stands(open_page, space):
     assert document.spans > 200
     box = mark.bounding_box()
     assert 0 <= box["y"] <= 900
-    assert page.locator("text=Before this").count() == 1
+    assert page.locator("text=Previous").count() == 1
     assert page.evaluate("document.documentElement.scrollWidth") <= 1_280
 
 

@@ -73,7 +73,7 @@ def test_history_stands_where_it_was_said(look, imported, clock):
         f'<dt>expires</dt><dd class="said">{clock.moment + timedelta(days=1):%Y-%m-%d %H:%M:%S}</dd>' in shown
     )
     assert f'said <time datetime="{LONG_AGO.isoformat()}"' in shown
-    assert f'kept <time datetime="{clock.moment.isoformat()}"' in shown
+    assert f'recorded <time datetime="{clock.moment.isoformat()}"' in shown
     march = look("/timeline?since=2026-03-08&until=2026-03-09")
     assert march.count('<li class="happening"') == 1
     assert "coffee black" in march
@@ -93,10 +93,10 @@ def test_a_derived_memory_shows_what_it_replaced(look, imported):
     shown = [look(f"/memories/@{memory.id}") for memory in (old, new)]
 
     for page in shown:
-        chain = between(page, "How it came about", "</ol>")
+        chain = between(page, "Versions", "</ol>")
         assert chain.index(old.id) < chain.index(new.id)
-    assert '<dt>Told to agents</dt><dd class="mono">0 times</dd>' in shown[0]
-    assert '<dt>Told to agents</dt><dd class="mono">once</dd>' in shown[1]
+    assert '<dt>Recalled</dt><dd class="mono">0 times</dd>' in shown[0]
+    assert '<dt>Recalled</dt><dd class="mono">once</dd>' in shown[1]
 
 
 def test_documents_that_are_not_there(look, imported):
@@ -106,10 +106,10 @@ def test_documents_that_are_not_there(look, imported):
     collection = imported.documents.create_collection("papers")
     nothing, empty = look("/documents"), look(f"/documents?collection={collection.id}")
 
-    assert "memplane document upload FILE</code> keeps one" in nothing
+    assert "memplane document upload FILE</code>" in nothing
     assert f"document upload FILE --collection {collection.id}</code>" in empty
     assert 'role="search"' in empty
-    assert "says anything" in look(f"/documents?collection={collection.id}&q=bees")
+    assert "No matching passages" in look(f"/documents?collection={collection.id}&q=bees")
 
 
 def test_a_name_that_nothing_is_known_about_leads_to_those_that_hold_it(look, plane):

@@ -492,7 +492,7 @@ def test_a_name_that_could_never_match_is_said_at_the_start(named):
     """
     ((setting, (value,)),) = named.items()
 
-    with pytest.raises(SettingsInvalid, match=f"{setting}: {re.escape(repr(value))} .* give one such as"):
+    with pytest.raises(SettingsInvalid, match=f"{setting}: {re.escape(repr(value))} .* use one such as"):
         check_names(Settings(**named))
 
 

@@ -51,7 +51,7 @@ VISITS = (
     Visit(""),
     Visit("/sign-in"),
     Visit("/keys"),
-    Visit("/keys", press="text=Make it", to="/keys"),
+    Visit("/keys", press="text=Create key", to="/keys"),
     Visit("/space/{space}"),
     Visit("/space/{space}/timeline"),
     Visit("/space/{space}/timeline", "?op=put&conversation=nowhere"),

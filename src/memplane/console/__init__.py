@@ -1,1 +1,1 @@
-"""The console: pages for people who would rather look than read JSON."""
+"""The console: web pages to browse and edit memory."""

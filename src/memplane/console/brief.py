@@ -1,4 +1,4 @@
-"""The brief: what an agent is told at session start, as it is told."""
+"""The brief page: the text an agent receives at session start."""
 
 from starlette.responses import Response
 

@@ -1,4 +1,4 @@
-"""The token budget: what an agent would load at its start, layer by layer."""
+"""The token budget page: the tokens an agent loads at session start, by layer."""
 
 from starlette.responses import Response
 
@@ -8,7 +8,7 @@ from memplane.server.endpoint import HttpCall, Query
 from memplane.sync.budget import budget_of
 
 _SAMPLE = 100
-"""So many items of a layer are looked at; counting all of a large space takes seconds."""
+"""Items of each layer that are sampled; counting all of a large space takes seconds."""
 
 
 def show(call: HttpCall) -> Response:

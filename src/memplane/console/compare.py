@@ -1,4 +1,4 @@
-"""Two days of one space side by side: what was learned, changed and forgotten between them."""
+"""The compare page: memories learned, changed and forgotten between two days."""
 
 from starlette.responses import Response
 
@@ -12,7 +12,7 @@ TAB = "compare"
 
 _PAGE_SIZE = 25
 _PAGES_MAX = 200
-"""Whoever wants more picks days that are closer together."""
+"""Further pages are not shown; choose days that are closer together instead."""
 _DAYS = 7
 _QUERY = (
     Query(name="begin", default=""),

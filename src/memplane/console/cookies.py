@@ -1,7 +1,7 @@
-"""The cookie of a session, and the word a form must know to be believed.
+"""The session cookie and the CSRF token of forms.
 
-The cookie holds the credential of the session, which no script can read and no other site can send. A form carries a
-word that follows from it: a page of another site can send a form, but cannot know the word.
+The cookie contains the session's credential. Scripts cannot read it, and other sites cannot send it. Each form
+carries a token derived from the cookie: another site can submit a form, but cannot know the token.
 """
 
 import hmac
@@ -23,7 +23,7 @@ _PERSON = b"console form"
 
 
 def cookie_of(headers: Mapping[str, str]) -> str:
-    """What the browser keeps for us; empty where it keeps nothing."""
+    """Return the value of the session cookie, or an empty string."""
     try:
         kept = SimpleCookie(headers.get("cookie", "")).get(NAME)
     except CookieError:
@@ -32,7 +32,7 @@ def cookie_of(headers: Mapping[str, str]) -> str:
 
 
 def credential_of(headers: Mapping[str, str]) -> str:
-    """The credential of a session. Raises `Unauthenticated` where there is none."""
+    """Return the session's credential. Raises `Unauthenticated` if there is none."""
     credential = cookie_of(headers)
     if not credential:
         raise MissingCredential("sign in first")
@@ -42,12 +42,12 @@ def credential_of(headers: Mapping[str, str]) -> str:
 
 
 def fresh() -> str:
-    """For a browser that keeps nothing yet, where nobody is asked for a credential."""
+    """Return a new cookie value for a browser without one, when authentication is disabled."""
     return secrets.token_urlsafe(24)
 
 
 def set_cookie(value: str, *, seconds: int, headers: Mapping[str, str]) -> str:
-    """The header that has the browser keep it; with no seconds, drop it."""
+    """Return the `Set-Cookie` header value; zero seconds delete the cookie."""
     secure = "; Secure" if headers.get("x-forwarded-proto", "") == "https" else ""
     return f"{NAME}={value}; Path={PATH}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 
@@ -57,7 +57,7 @@ def csrf_token(cookie: str) -> str:
 
 
 def check_csrf(headers: Mapping[str, str], given: str) -> None:
-    """Raise unless whoever sent this saw a page of the same session."""
+    """Raise unless the form was sent from a page of the same session."""
     cookie = cookie_of(headers)
     if not cookie or not hmac.compare_digest(csrf_token(cookie).encode(), given.encode("utf-8", "replace")):
-        raise HttpError(403, "stale_page", "this page is from another session; load it again and repeat")
+        raise HttpError(403, "stale_page", "this page belongs to another session; reload it and try again")

@@ -1,4 +1,4 @@
-"""Documents and collections: what can be looked up in, with a passage marked where a link points to it."""
+"""The documents pages: documents, collections and search. A link to a passage marks it."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ _PASSAGES = Limits(turns=0, facts=0, spans=20)
 
 
 class SectionView(msgspec.Struct, frozen=True):
-    """A section and those of its spans that this page shows."""
+    """A section and the spans of it that this page shows."""
 
     section: Section
     spans: tuple[Span, ...]
@@ -78,12 +78,12 @@ def one(call: HttpCall) -> Response:
 
 
 def _passages(space: Space, asked: str, collection: str | None) -> Sequence[SpanHit]:
-    """What documents say to it, best first."""
+    """Return the passages that match the query, best first."""
     return space.recall(asked, collection=collection, limits=_PASSAGES, counted=False).spans
 
 
 def _first(document: Document, marked: str) -> int:
-    """Where the page begins that shows the passage."""
+    """Return the first span of the page that contains the passage."""
     at = span_ordinal(document.entry_id, marked)
     return 0 if at is None or at >= document.spans else at // _SPANS_PER_PAGE * _SPANS_PER_PAGE
 

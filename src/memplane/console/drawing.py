@@ -1,5 +1,5 @@
-"""Pictures made here: lines of activity, and a graph whose layout follows from its facts alone. Numbers and texts only; a
-template puts them into SVG, escaped like everything else."""
+"""Sparklines and the graph layout. The layout depends only on the facts. This module returns numbers and text; a
+template renders them as escaped SVG."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,13 +15,13 @@ BAR_HEIGHT = 24
 ROW = 44
 NODE_HEIGHT = 30
 _COLUMNS = (0, 360, 720, 1_080)
-"""Who names the subject, the subject, what it names, and what that names in turn."""
+"""The columns: names that point to the subject, the subject, its objects, and their objects."""
 NODE_WIDTH = 190
 _MARGIN = 8
 _LABEL_CHARS = 22
 _EDGE_CHARS = 20
 _STRAIGHT = 100
-"""The end of every line is level, so that what it is called stands above it and beside the others."""
+"""The last part of every edge is horizontal, so its label fits above it."""
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -32,14 +32,14 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Sparkline(msgspec.Struct, frozen=True):
-    """Activity as bars, and the same in words."""
+    """Activity as bars, and a text alternative."""
 
     bars: tuple[Bar, ...]
     words: str
 
 
 class Node(msgspec.Struct, frozen=True):
-    """Something that facts are about, or name."""
+    """A subject or an object of facts."""
 
     x: int
     y: int
@@ -49,7 +49,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Edge(msgspec.Struct, frozen=True):
-    """A fact between two of them."""
+    """A fact that connects two nodes."""
 
     x1: int
     y1: int
@@ -66,7 +66,7 @@ class Edge(msgspec.Struct, frozen=True):
 
 
 class GraphLayout(msgspec.Struct, frozen=True):
-    """Where everything stands."""
+    """The complete layout."""
 
     width: int
     height: int
@@ -82,13 +82,15 @@ def spark(days: Sequence[int], first_day: int) -> Sparkline:
         if count
     )
     if not most:
-        return Sparkline(bars, f"Nothing in {len(days)} days")
+        return Sparkline(bars, f"No entries in {len(days)} days")
     busiest = to_datetime((first_day + days.index(most)) * DAY)
-    return Sparkline(bars, f"{sum(days):,} in {len(days)} days, most on {busiest:%Y-%m-%d} ({most:,})")
+    return Sparkline(
+        bars, f"{sum(days):,} entries in {len(days)} days, most on {busiest:%Y-%m-%d} ({most:,})"
+    )
 
 
 def drawn(graph: Graph) -> GraphLayout:
-    """Columns from left to right. The same facts are drawn the same way, whoever looks and whenever."""
+    """Arrange the nodes in columns from left to right. The same facts always give the same layout."""
     named = _grouped(graph.facts)
     nodes: dict[tuple[int, str], Node] = {}
     edges: list[Edge] = []
@@ -118,7 +120,7 @@ def drawn(graph: Graph) -> GraphLayout:
 
 
 def _grouped(facts: Iterable[Memory]) -> dict[str, list[Memory]]:
-    """By what they name; predicates that are the same stand together."""
+    """Group facts by object, sorted by predicate."""
     found: dict[str, list[Memory]] = {}
     for memory in sorted(facts, key=lambda memory: (memory.predicate or "", name_of(memory), memory.id)):
         found.setdefault(name_of(memory), []).append(memory)
@@ -145,7 +147,7 @@ def _edge(left: Node, right: Node, facts: Sequence[Memory]) -> Edge:
 
 
 def _fitted(nodes: Iterable[Node], edges: Iterable[Edge], rows: int) -> GraphLayout:
-    """Without the columns that nothing stands in."""
+    """Crop the layout to the columns that have nodes."""
     nodes, edges = tuple(nodes), tuple(edges)
     left = min(node.x for node in nodes) - _MARGIN
     right = max(node.x for node in nodes) + NODE_WIDTH + _MARGIN

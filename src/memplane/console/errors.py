@@ -1,4 +1,4 @@
-"""Errors as pages of the console."""
+"""Error pages of the console."""
 
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -12,8 +12,8 @@ from memplane.server.responses import HTML, text_response
 
 
 def _render(error: HttpError, context: ErrorContext) -> Response:
-    """A page, or one line for a part of a page that htmx requested. A browser that is not signed in is sent to the sign-in
-    page."""
+    """Return an error page, or one line of text for a fragment that htmx requested. A browser that is not signed in
+    is redirected to the sign-in page."""
     in_page = "hx-request" in context.headers
     if error.status == HTTPStatus.UNAUTHORIZED:
         if in_page:
@@ -33,7 +33,7 @@ def _render(error: HttpError, context: ErrorContext) -> Response:
 
 
 def _page_of(address: str) -> str:
-    """Path and query of a complete address."""
+    """Return the path and query of an absolute URL."""
     try:
         parts = urlsplit(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a person sent with a form."""
+"""Parse submitted forms."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -9,29 +9,29 @@ from memplane.console.cookies import CSRF_FIELD, CSRF_HEADER, check_csrf
 from memplane.errors import InvalidRequest
 from memplane.server.endpoint import HttpCall
 
-# Days that a person picks, in UTC, counted from 1970.
+# Days are in UTC, counted from 1970.
 
 
 _FIRST = to_instant(datetime.min.replace(tzinfo=UTC)) // DAY
 
 
 def parse_day(text: str, *, field: str) -> int | None:
-    """The day a field says; None where it was left empty."""
+    """Return the day in a field, or None if the field is empty."""
     return parse_instant(text, field=field) // DAY if text.strip() else None
 
 
 def end_of(day: int) -> Instant:
-    """The last moment of it."""
+    """Return the last moment of a day."""
     return min((day + 1) * DAY - 1, INSTANT_MAX)
 
 
 def before(day: int, days: int) -> int:
-    """So many days earlier; the first of all days, where there are not so many."""
+    """Return the day so many days earlier, but not before the first representable day."""
     return max(_FIRST, day - days)
 
 
 def written(day: int) -> str:
-    """As a field of a form has it."""
+    """Format a day for a date field."""
     return to_datetime(day * DAY).date().isoformat()
 
 
@@ -41,7 +41,7 @@ _FIELDS_MAX = 200
 
 
 class Form:
-    """Fields by name; raises where the form is none of ours."""
+    """Return the form's fields; raise if its CSRF token is not valid."""
 
     def __init__(self, call: HttpCall) -> None:
         fields = _fields(call.raw)
@@ -52,7 +52,7 @@ class Form:
         return self._fields.get(name, default).replace("\r\n", "\n")
 
     def value(self, name: str) -> str | None:
-        """None for what was left empty."""
+        """Return the field's value, or None if it is empty."""
         return self.text(name).strip() or None
 
     def checked(self, name: str) -> bool:
@@ -65,5 +65,5 @@ def _fields(raw: bytes) -> Mapping[str, str]:
             raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS_MAX
         )
     except (UnicodeDecodeError, ValueError) as exc:
-        raise InvalidRequest("the form cannot be read: it is not percent-encoded UTF-8") from exc
+        raise InvalidRequest("the form is not percent-encoded UTF-8") from exc
     return dict(given)

@@ -1,4 +1,4 @@
-"""The graph: who and what facts are about, as of any day. A picture, and the same as a list."""
+"""The graph page: the facts around a subject as of any day, as a picture and a list."""
 
 from starlette.responses import Response
 

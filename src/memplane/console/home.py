@@ -1,4 +1,4 @@
-"""The first page: every space that may be seen, how it is, and what needs a person."""
+"""The first page: every accessible space, its health, and its items to review."""
 
 import msgspec
 from starlette.responses import Response
@@ -19,7 +19,7 @@ _LISTING = (Query(name="q", default=""), Query(name="page", type=int, default=1)
 
 
 class ConsoleLink(msgspec.Struct, frozen=True):
-    """Where a person sees to something, and what it is called."""
+    """A console page where an item is reviewed, and the item's label."""
 
     page: str
     one: str
@@ -33,18 +33,18 @@ LINKS: dict[ReviewNeed, ConsoleLink] = {
     ReviewNeed.DOCUMENTS: ConsoleLink("documents", "failed document", "failed documents"),
     ReviewNeed.DEAD_LETTERS: ConsoleLink("", "dead letter", "dead letters"),
 }
-"""The overview says what can be done about what has no page of its own."""
+"""Items without a page of their own are explained on the overview."""
 
 
 class SpaceRow(msgspec.Struct, frozen=True):
-    """A space as the list shows it."""
+    """A space as a row of the list."""
 
     glance: SpaceSummary
     spark: Sparkline
 
 
 class Home:
-    """Spaces at a glance."""
+    """The list of spaces and the overview of one space."""
 
     def __init__(self, plane: Engine, signing: SignIn) -> None:
         self._plane = plane

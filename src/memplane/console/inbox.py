@@ -1,5 +1,4 @@
-"""What needs a person: memories that cannot both be so, what compaction proposes, and what is flagged. One key decides
-each."""
+"""The inbox: conflicts, compaction drafts and quarantined entries. One key decides each."""
 
 import re
 
@@ -17,15 +16,15 @@ from memplane.storage.compaction import LearningStatus
 TAB = "inbox"
 
 _LISTED_MAX = 50
-"""Of each sort; others come up as these are decided."""
+"""Rows shown of each type; more appear as these are decided."""
 _HAPPENED = {
-    "settled": "Settled: the other one is superseded.",
-    "confirmed": "The draft is confirmed.",
-    "rejected": "The draft is turned down.",
-    "released": "Released: it is told as any other.",
-    "forgotten": "Forgotten for good.",
+    "settled": "Conflict resolved: the other memory is superseded.",
+    "confirmed": "Draft confirmed.",
+    "rejected": "Draft rejected.",
+    "released": "Released: recall treats it normally.",
+    "forgotten": "Forgotten permanently.",
 }
-"""What was decided on the page before, in words. An address holds the code alone: nobody makes this page say anything."""
+"""Messages about the previous decision. The URL contains only the code, so a link cannot inject other text."""
 _PLACE = re.compile(r"[0-9]{1,3}", re.ASCII)
 _LISTING = (Query(name="told", default=""), Query(name="at", default=""))
 
@@ -53,12 +52,12 @@ def show(call: HttpCall) -> Response:
         waiting=space.review.quarantine_count(),
         rows=rows,
         marked=_marked(call.query["at"], rows),
-        happened=f"{happened} Nothing else waits." if happened and not rows else happened,
+        happened=f"{happened} Inbox is empty." if happened and not rows else happened,
     )
 
 
 def _marked(at: str, rows: int) -> int | None:
-    """Which row is next: the one that came to where the last decided one was."""
+    """Return the row to select: the one that moved to the position of the decided row."""
     return min(int(at), rows - 1) if rows and _PLACE.fullmatch(at) else None
 
 
@@ -77,7 +76,7 @@ def decide(call: HttpCall) -> Response:
 
 
 def rule(call: HttpCall) -> Response:
-    """What is flagged is told as any other from now on, or is forgotten, with all that was read out of it."""
+    """Release a quarantined entry, or forget it with everything derived from it."""
     form, space = Form(call), writable_space(call)
     if form.text("verdict") == "release":
         space.review.release(form.text("entry"))
@@ -87,7 +86,7 @@ def rule(call: HttpCall) -> Response:
 
 
 def _decided(call: HttpCall, form: Form, space: Space, told: str) -> Response:
-    """To the next row, and what was decided is said there."""
+    """Redirect to the next row and show the result of the decision."""
     at = form.text("at")
     return redirect(
         call, links.space_link(space.owner, TAB, told=told, at=at if _PLACE.fullmatch(at) else "")

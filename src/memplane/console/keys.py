@@ -1,4 +1,4 @@
-"""Keys of the tenant: which there are, a new one, the end of one."""
+"""The keys page: list, create and revoke the tenant's API keys."""
 
 import re
 from collections.abc import Callable
@@ -24,9 +24,9 @@ _ONCE = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
 class Keys:
-    """For who may administer. A key shows its secret once, in the answer to the form that made it, and it is kept nowhere:
-    the form carries a word that makes one key, however often it is sent. So nothing has to be remembered between two
-    requests, which two processes may answer."""
+    """Requires the admin right. A new key's secret is shown once, in the response to the form, and not stored. The
+    form carries a nonce, so sending it twice creates one key. No state is kept between requests, because different
+    processes may handle them."""
 
     def __init__(self, authenticator: Authenticator | None) -> None:
         self._identity = authenticator if isinstance(authenticator, Identity) else None
@@ -40,10 +40,10 @@ class Keys:
             return self._page(call)
         once = form.text("once")
         if not _ONCE.fullmatch(once):
-            raise InvalidRequest("once: this form is not of our page; load it again", field="once")
+            raise InvalidRequest("once: the form is not valid; reload the page", field="once")
         days = form.value("days")
         if days is not None and not days.isdecimal():
-            raise InvalidRequest("days: give a number of days, or leave it empty", field="days")
+            raise InvalidRequest("days: must be a number of days, or blank", field="days")
         spaces = [name.strip() for name in form.text("spaces").splitlines() if name.strip()]
         grant = Grant(
             name=form.text("name").strip(),
@@ -71,20 +71,20 @@ class Keys:
         return [record for record in self._identity.list_keys() if record.tenant == call.principal.tenant]
 
     def _question(self, call: HttpCall) -> Callable[[KeyRecord], str]:
-        """What is asked before a key ends: which one it is, and what ends with it."""
+        """Return the confirmation text: the key's name and the effects of revoking it."""
         last = own = None
         if self._identity is not None:
             last = self._identity.only_admin(call.principal.tenant, adapter=call.endpoint.adapter)
             own = self._identity.parent_of(call.principal.credential)
 
         def question(record: KeyRecord) -> str:
-            asked = [f"End the key “{plain(record.name)}” ({record.id}) for good?"]
+            asked = [f"Permanently revoke the key “{plain(record.name)}” ({record.id})?"]
             if record.id == last:
                 asked.append(
-                    "It is the last one that may administer: after it, that needs `memplane console` on the machine that serves."
+                    "It is the last key with the admin right: afterwards, you need `memplane console` on the server."
                 )
             if record.id == own:
-                asked.append("You are signed in with it, and will be signed out.")
+                asked.append("You are signed in with this key and will be signed out.")
             return " ".join(asked)
 
         return question

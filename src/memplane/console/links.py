@@ -1,4 +1,4 @@
-"""Where pages are. Any text is a legal name of a space, so it never stands in a path as it is."""
+"""URLs of the console. Any text is a legal space name, so names are always escaped in a path."""
 
 import re
 from urllib.parse import quote, unquote, urlencode
@@ -8,10 +8,10 @@ SIGN_IN = f"{ROOT}/sign-in"
 
 _ADDRESS = re.compile(r"[A-Za-z0-9/?@%&=+~_.,:;!$'()*-]{1,2000}", re.ASCII)
 _NOWHERE = frozenset({"sign-in", "sign-out", "enter", "static"})
-"""What nobody is led back to."""
+"""Paths that a redirect after sign-in must not use."""
 _NO_NAMES = frozenset({"", ".", ".."})
 _MARK = "@"
-"""Before a name: a space called `..` must not lead somewhere else."""
+"""A prefix of every name, so that a space called `..` does not change the path."""
 
 
 def space_link(owner: str, page: str = "", /, **query: object) -> str:
@@ -25,13 +25,13 @@ def with_query(path: str, **query: object) -> str:
 
 
 def owner_of(segment: str) -> str:
-    """The name that a segment of a path stands for."""
+    """Return the name that a path segment encodes."""
     return segment.removeprefix(_MARK)
 
 
 def safe_redirect(asked: str) -> str:
-    """Where somebody was going, if that is a page of ours and nothing else; else the first page. Browsers take a backslash
-    for a slash, drop line breaks, and climb with `..` however it is written: such an address is no page."""
+    """Return the target if it is a console page, else the first page. Browsers treat a backslash as a slash, ignore
+    line breaks, and resolve `..` in every encoding; such targets are rejected."""
     path = asked.partition("?")[0]
     root, *parts = path.removeprefix("/").split("/")
     names = [unquote(part) for part in parts]
@@ -41,11 +41,11 @@ def safe_redirect(asked: str) -> str:
 
 
 def sign_in_link(asked: str) -> str:
-    """To the door, and from there to where somebody was going."""
+    """Return the sign-in link that redirects to a page afterwards."""
     to = safe_redirect(asked)
     return with_query(SIGN_IN, to="" if to == ROOT else to)
 
 
 def named(value: str) -> str:
-    """A name as one segment of a path."""
+    """Encode a name as one path segment."""
     return f"{_MARK}{quote(value, safe='')}"

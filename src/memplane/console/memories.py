@@ -1,4 +1,4 @@
-"""The memories of a space: a table to look through, and one memory with everything that is known of it."""
+"""The memories pages: a table with filters, and the details of one memory."""
 
 import msgspec
 from starlette.responses import Response
@@ -25,7 +25,7 @@ _LISTING = (
 
 
 class EvidenceContext(msgspec.Struct, frozen=True):
-    """Where a memory was said: the words around its quote."""
+    """The source text of a memory: its quote and the words around it."""
 
     memory: Memory
     before: str
@@ -34,7 +34,7 @@ class EvidenceContext(msgspec.Struct, frozen=True):
 
 
 def listing(call: HttpCall) -> Response:
-    """By words where some are given, else the newest first."""
+    """Search if the query has words, else list the newest first."""
     space = space_of(call)
     asked = {name: call.query[name] for name in ("q", "kind", "state", "tier")}
     number = max(1, call.query["page"])
@@ -101,7 +101,7 @@ def one(call: HttpCall) -> Response:
 
 
 def edit(call: HttpCall) -> Response:
-    """An edit replaces: what it said before stays in the chain."""
+    """Store a new version; the previous one remains in the version history."""
     form, space = Form(call), writable_space(call)
     memory = space.memory(links.owner_of(call.path_params["memory"]))
     if memory.key is not None:
@@ -121,7 +121,7 @@ def edit(call: HttpCall) -> Response:
 
 
 def forget(call: HttpCall) -> Response:
-    """First what it would take with it; with a second press, for good."""
+    """Show a dry run first; forget on confirmation."""
     form, space = Form(call), writable_space(call)
     memory = space.memory(links.owner_of(call.path_params["memory"]))
     if form.text("sure") == "yes":

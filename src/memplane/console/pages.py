@@ -1,4 +1,4 @@
-"""Pages from templates. Everything in them is escaped: what is remembered is data, whatever it looks like."""
+"""Render pages from templates. All values are escaped, because memory content is untrusted."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,8 +38,8 @@ _FOREVER = "public, max-age=31536000, immutable"
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
-"""Controls, marks that change the direction of what follows them, and those that nobody sees: a text with them could
-pass for another. What joins letters (U+200C, U+200D) is not among them, since Persian and emoji need it."""
+"""Control characters, direction marks and invisible characters: with them, a text could look like another. U+200C and
+U+200D are allowed, because Persian and emoji need them."""
 
 
 @cache
@@ -69,7 +69,7 @@ def use_tabs(tabs: Sequence[tuple[str, str]]) -> None:
 
 
 def page(call: HttpCall, template: str, *, status: int = 200, **values: Any) -> Response:
-    """A whole page, or the part of it that htmx asked for: templates decide by `partial`."""
+    """Render a page, or the fragment that htmx requested; templates check `partial`."""
     cookie = cookie_of(call.headers)
     headers = dict(HEADERS)
     if not cookie:
@@ -96,14 +96,15 @@ def rendered(template: str, *, status: int, headers: Mapping[str, str], **values
 
 
 def redirect(call: HttpCall, to: str, **headers: str) -> Response:
-    """To another page; htmx is told in a header, since it would follow a redirect and show the page inside this one."""
+    """Redirect to a page. htmx gets a header instead, because it would follow a redirect and insert the page into
+    this one."""
     if "hx-request" in call.headers:
         return Response(status_code=204, headers={"hx-redirect": to, **headers})
     return Response(status_code=303, media_type=HTML, headers={"location": to, **headers})
 
 
 def static(call: HttpCall) -> Response:
-    """A file of ours. Its address says which version it is, so browsers may keep it."""
+    """Return a static file. Its URL contains a version, so browsers may cache it."""
     found = _static(call.path_params["name"])
     if found is None:
         return rendered("refused.html", status=404, headers=HEADERS, status_shown=404, message="no such file")
@@ -127,7 +128,7 @@ def _static(name: str) -> tuple[bytes, str] | None:
 
 
 def moment(at: datetime | None) -> str:
-    """To the second, in UTC: console and ledger speak of the same moment."""
+    """Format a time to the second in UTC, like the ledger."""
     return "" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
@@ -140,5 +141,5 @@ def count(number: float) -> str:
 
 
 def plain(text: str) -> str:
-    """What is not seen as what it is, where a person reads a text that anybody may have written."""
+    """Remove characters that disguise a text, because anyone may have written it."""
     return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)

@@ -1,4 +1,4 @@
-"""The recall playground: type a turn and see what an agent would be told, why, and how long it took."""
+"""The recall playground: enter a turn to see what an agent would receive, the ranking and the timings."""
 
 from datetime import datetime
 
@@ -30,7 +30,7 @@ _QUERY = (
 
 
 class RankedRow(msgspec.Struct, frozen=True):
-    """One thing that was ranked, as a row shows it."""
+    """One ranked result, as a row shows it."""
 
     hit: RecallHit
     told: bool
@@ -38,11 +38,11 @@ class RankedRow(msgspec.Struct, frozen=True):
     link: str
     sort: str
     channels: tuple[tuple[str, float], ...]
-    """Those that brought something, what gave most first."""
+    """Channels that contributed, highest score first."""
 
 
 class Slider(msgspec.Struct, frozen=True):
-    """How many days there are, and on which of them it stands; behind the last one is now."""
+    """The number of days, and the slider's position; the last position means now."""
 
     days: int
     at: int
@@ -67,7 +67,7 @@ def show(call: HttpCall) -> Response:
 
 
 def why_not(call: HttpCall) -> Response:
-    """One sentence about anything that one expected to be told."""
+    """Explain in one sentence why an expected item was not recalled."""
     space = space_of(call)
     asked, expected = _recall_query(call), call.query["id"].strip()
     reason = ""
@@ -91,7 +91,7 @@ def _request(asked: dict[str, str]) -> RecallRequest:
 
 
 def _moment(text: str) -> str | None:
-    """A day alone means its end: what was known on that day."""
+    """A date without a time means the end of that day."""
     if not text:
         return None
     return f"{text}T23:59:59Z" if "T" not in text else text
@@ -116,7 +116,7 @@ def _ranked(space: Space, recall: Recall) -> list[RankedRow]:
 
 
 def _channels(hit: RecallHit) -> tuple[tuple[str, float], ...]:
-    """Without those that neither ranked it nor gave anything that one would see."""
+    """Return the channels that ranked the result or contributed a visible score."""
     given = [
         (name, score) for name, score in hit.channels.items() if name in hit.ranks or abs(score) >= _SEEN_MIN
     ]
@@ -124,13 +124,13 @@ def _channels(hit: RecallHit) -> tuple[tuple[str, float], ...]:
 
 
 def _span(space: Space) -> tuple[datetime, datetime]:
-    """From the first thing that was said or recorded to now, for the slider."""
+    """Return the range of the slider: from the first entry to now."""
     first, now = space.overview.first_moment(), space.now()
     return to_datetime(now if first is None else min(first, now)), to_datetime(now)
 
 
 def _slider(span: tuple[datetime, datetime], as_of: str) -> Slider:
-    """It stands where the date says, whichever of the two was moved."""
+    """Return the slider's position for the selected date."""
     first, last = (to_instant(moment) // DAY for moment in span)
     days = max(1, last - first + 1)
     day = parse_day(as_of, field="as_of")

@@ -1,4 +1,4 @@
-"""Proof: receipts of what was forgotten, the audit log, and whether the ledger is whole."""
+"""Receipts of forgotten memories, the audit log, and ledger verification."""
 
 from starlette.responses import Response
 
@@ -27,7 +27,7 @@ def receipts(call: HttpCall) -> Response:
 
 
 def receipt(call: HttpCall) -> Response:
-    """One on a page of its own, to be printed or kept."""
+    """Show one receipt on its own page, to print or save."""
     space = space_of(call)
     found = space.ledger.receipt(links.owner_of(call.path_params["receipt"]))
     return space_page(call, "receipt.html", "receipts", space, receipt=found)

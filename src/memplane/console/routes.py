@@ -1,4 +1,4 @@
-"""The routes of the console. Pages only render and translate; every action is the engine call an API client makes."""
+"""The routes of the console. Pages only render; every action is the engine call an API client makes."""
 
 from memplane.auth.principal import Authenticator, Right
 from memplane.console import (

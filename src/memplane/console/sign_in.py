@@ -1,4 +1,4 @@
-"""Signing in and out: with an API key, or with a link that works once."""
+"""Sign in with an API key or a one-time link, and sign out."""
 
 from datetime import timedelta
 
@@ -17,14 +17,14 @@ SESSION = timedelta(seconds=SESSION_SECONDS)
 
 
 class SignIn:
-    """Makes sessions, and ends them. A session is a key of its own that ends with the key it was made with."""
+    """Creates and ends sessions. A session has its own key, which is revoked with the key that created it."""
 
     def __init__(self, authenticator: Authenticator | None) -> None:
         self._identity = authenticator if isinstance(authenticator, Identity) else None
 
     @property
     def required(self) -> bool:
-        """Whether anybody has to sign in at all."""
+        """Whether authentication is enabled."""
         return self._identity is not None
 
     def show(self, call: HttpCall) -> Response:
@@ -45,7 +45,7 @@ class SignIn:
             return self._enter(call, call.query["ticket"], once=True)
         except (Unauthenticated, Forbidden):
             problem = (
-                "this link was used already, or is too old; sign in with a key, or start `memplane console`"
+                "the link was already used or has expired; sign in with a key, or run `memplane console`"
             )
             return page(call, "sign_in.html", problem=problem, status=401, to=links.ROOT)
 
@@ -69,15 +69,15 @@ class SignIn:
             once=f"console link {principal.credential}" if once else None,
         )
         if minted is None:
-            raise Unauthenticated("this link was used already")
+            raise Unauthenticated("the link was already used")
         cookie = set_cookie(minted.bearer.reveal(), seconds=SESSION_SECONDS, headers=call.headers)
-        # A page that leads on rather than a redirect: a browser that came here from another site would not send the
-        # cookie along with one.
+        # Return a page that forwards, not a redirect: after a redirect from another site, the browser would not send
+        # the cookie.
         return rendered("entered.html", status=200, headers=HEADERS | {"set-cookie": cookie}, to=to)
 
 
 def _session_grant(principal: Principal) -> Principal:
-    """Who comes with a link stays longer than the link lives, and does not end with it."""
+    """A session from a link outlives the link, so it does not depend on the link's key."""
     return Principal(
         tenant=principal.tenant, subject=principal.subject, spaces=principal.spaces, rights=principal.rights
     )

@@ -1,4 +1,4 @@
-"""Sync: with which places the space is kept alike, and what waits."""
+"""The sync page: the remotes of a space and what is pending."""
 
 from starlette.responses import Response
 

@@ -1,4 +1,4 @@
-"""The timeline of a space: the ledger as it grows, and one entry with what was recalled for it and derived from it."""
+"""The timeline of a space: the ledger, live. For one entry: the memories derived from it and a recall for it."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -32,7 +32,7 @@ TAB = "timeline"
 _PAGE_SIZE = 50
 _POLL_INTERVAL_S = 1.0
 _LIVE_MAX = 200
-"""Of one look: more than that came at once, and whoever wants to see it all loads the page anew."""
+"""Maximum rows of one event. If more entries arrived at once, reload the page to see all of them."""
 _MOMENT = timedelta(microseconds=1)
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -51,11 +51,11 @@ _LISTING = (
 
 
 class MarkedTurn(msgspec.Struct, frozen=True):
-    """A turn in pieces: what something was read out of, and what not."""
+    """A turn split into pieces: quoted by a memory, or not."""
 
     turn: Turn
     pieces: tuple[tuple[str, str | None], ...]
-    """Text, and the id of the memory that quotes it."""
+    """Text, and the ID of the memory that quotes it."""
 
 
 def listing(call: HttpCall) -> Response:
@@ -99,7 +99,7 @@ def one(call: HttpCall) -> Response:
 
 
 def _offered(names: list[str]) -> list[str]:
-    """A field offers names as they are: one that would not be seen as what it is is left out."""
+    """Return the names for a field's suggestions, without names that contain invisible characters."""
     return [name for name in names if plain(name) == name]
 
 
@@ -115,7 +115,7 @@ def _narrowed(asked: dict[str, str]) -> EntryFilter:
 
 
 def _marked(turn: Turn, derived: list[Memory]) -> MarkedTurn:
-    """Quotes that overlap are shown as far as the first of them did not show it already."""
+    """Split the text by its quotes; overlapping quotes are cut where the previous one ends."""
     pieces: list[tuple[str, str | None]] = []
     at = 0
     quoting = [
@@ -136,8 +136,8 @@ def _marked(turn: Turn, derived: list[Memory]) -> MarkedTurn:
 
 
 def _recalled(space: Space, happening: TimelineEvent) -> str:
-    """What a recall tells today for what a user said, of all that was said and known before. What an agent was told back
-    then is not on record."""
+    """Return what a recall returns today for a user's turn, from earlier entries. What the agent received at the time
+    is not recorded."""
     asked = next((turn for turn in happening.turns if turn.role == Role.USER), None)
     if asked is None:
         return ""
@@ -152,7 +152,7 @@ def _recalled(space: Space, happening: TimelineEvent) -> str:
 
 
 class LiveTimeline:
-    """What comes in while a page is open, as server-sent events. Each brings a row of the page."""
+    """Send new entries to an open page as server-sent events. Each event contains one row."""
 
     def __init__(self, plane: Engine) -> None:
         self._plane = plane
@@ -186,7 +186,7 @@ class LiveTimeline:
 
 
 def _since(space: Space, after: int) -> tuple[list[str], int]:
-    """Rows of what came after, the oldest first, and how far that goes."""
+    """Return the rows of new entries, oldest first, and the position of the last."""
     new = [happening for happening in space.overview.timeline(limit=_LIVE_MAX) if happening.seq > after]
     template = environment().get_template("happening.html")
     rows = [template.render(happening=happening, owner=space.owner) for happening in reversed(new)]
@@ -227,7 +227,7 @@ def stream(plane: Engine) -> AsgiRoute:
     return AsgiRoute(
         path=f"{links.ROOT}/space/{{space}}/live",
         adapter=ADAPTER,
-        summary="What comes into a space, as it comes",
+        summary="Stream new entries of a space",
         app=LiveTimeline(plane),
         right=Right.READ,
         credential=credential_of,

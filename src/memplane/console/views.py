@@ -1,4 +1,4 @@
-"""What every page of a space needs: the space, and the values of the surrounding layout."""
+"""Shared by every page of a space: resolve the space and render its tabs."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from memplane.server.endpoint import Handler, HttpCall, Query
 from memplane.space import Space
 
 Row = tuple[str, str, Handler, Right | None, tuple[Query, ...]]
-"""One page: method, path below the root, who answers, what the session must allow (None: open), parameters."""
+"""One page: method, path below the root, handler, required right (None: public), parameters."""
 
 
 def space_of(call: HttpCall) -> Space:
-    """The space that the path names; a look never creates one."""
+    """Return the space in the path; never creates one."""
     owner = owner_of(call.path_params["space"])
     space = call.existing_space(owner)
     if space is None:
@@ -25,12 +25,12 @@ def space_of(call: HttpCall) -> Space:
 
 
 def writable_space(call: HttpCall) -> Space:
-    """As `space_of`, for a form that changes something."""
+    """Like `space_of`, for a form that writes."""
     return call.space(space_of(call).owner, Right.WRITE)
 
 
 def space_page(call: HttpCall, template: str, tab: str, space: Space, **values: Any) -> Response:
-    """A page of a space, under its tab."""
+    """Render a page of a space with its tabs."""
     may_write = call.principal.allows(Right.WRITE, adapter=call.endpoint.adapter, space=space.owner)
     around: dict[str, Any] = {"owner": space.owner, "tab": tab, "may_write": may_write}
     return page(call, template, **(around | values))

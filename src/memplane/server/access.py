@@ -1,4 +1,4 @@
-"""Open a space with a credential. Every HTTP adapter uses these functions, so that none skips the check."""
+"""Open a space with a credential. Every HTTP adapter uses these functions, so none can skip the check."""
 
 from memplane.auth.principal import Principal, Right
 from memplane.engine import Engine
@@ -10,7 +10,7 @@ from memplane.types import Caller
 def open_space(
     plane: Engine, principal: Principal, right: Right, *, adapter: str, owner: str, session: str = ""
 ) -> Space:
-    """The space of an owner. Raise `Forbidden` unless the credential opens it through this adapter."""
+    """Return the owner's space if the credential may access it through this adapter; else raise `Forbidden`."""
     principal.check(right, adapter=adapter, space=owner)
     caller = Caller(principal.subject, adapter, session)
     return plane.space(owner, tenant=principal.tenant, caller=caller)
@@ -19,17 +19,17 @@ def open_space(
 def existing_space(
     plane: Engine, principal: Principal, right: Right, *, adapter: str, owner: str
 ) -> Space | None:
-    """As `open_space`; None where there is none yet, since a look must not create it."""
+    """Like `open_space`, but return None if the space does not exist, because a read must not create it."""
     space = open_space(plane, principal, right, adapter=adapter, owner=owner)
     return space if plane.has_space(owner, tenant=principal.tenant) else None
 
 
 def check_space_exists(plane: Engine, principal: Principal, *, adapter: str, owner: str) -> None:
-    """A space comes into being with its first use. Whoever may only read, and names any space they like, must not make
-    spaces that way: they could fill the disk with them. Those that the credential itself names are as many as it names."""
+    """A space is created on first use. A caller that may only read must not create spaces, because it could fill the
+    disk. Spaces that the credential lists are allowed, because their number is fixed."""
     if principal.spaces is not None or owner == principal.subject:
         return
     if principal.allows(Right.WRITE, adapter=adapter, space=owner):
         return
     if not plane.has_space(owner, tenant=principal.tenant):
-        raise InvalidRequest("there is no space of that name", field="space")
+        raise InvalidRequest("no space has this name", field="space")

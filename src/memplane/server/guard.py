@@ -1,4 +1,4 @@
-"""Admission of a request: the host names that the server accepts, the origins of pages that may call it, and credentials."""
+"""Checks before an adapter runs: host names, origins and credentials."""
 
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,24 +15,27 @@ _WEB = frozenset({"http", "https"})
 
 
 def check_names(settings: Settings) -> None:
-    """Raise `SettingsInvalid` for a name that could never match, because rejected requests would not show the cause."""
+    """Raise `SettingsInvalid` for a value that can never match, because requests would be rejected without a clear
+    cause."""
     for host in settings.hosts:
         if host != _ANY and _name_of(host.lower()) is None:
-            raise SettingsInvalid(f"hosts: {host!r} is not a name; give one such as memory.example")
+            raise SettingsInvalid(f"hosts: {host!r} is not a host name; use one such as memory.example")
     for origin in settings.origins:
         parts = urlsplit(origin)
         if origin != _ANY and (parts.scheme not in _WEB or not parts.netloc or parts.path.strip("/")):
             raise SettingsInvalid(
-                f"origins: {origin!r} is not an origin; give one such as https://console.example"
+                f"origins: {origin!r} is not an origin; use one such as https://console.example"
             )
     for proxy in settings.trusted_proxies:
         if proxy != _ANY and not _is_network(proxy):
-            raise SettingsInvalid(f"trusted_proxies: {proxy!r} is not an address; give one such as 10.0.0.2")
+            raise SettingsInvalid(
+                f"trusted_proxies: {proxy!r} is not an IP address; use one such as 10.0.0.2"
+            )
 
 
 class Guard:
-    """A page that made a browser believe its name means this machine (DNS rebinding) still sends that name as Host. So
-    names must be known; an address cannot be lied about."""
+    """Check the Host header. A DNS rebinding page makes the browser send the page's own name as Host, so names must
+    be configured. IP addresses are safe."""
 
     def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
         self._hosts = _LOOPBACK | {host.lower() for host in hosts}
@@ -41,18 +44,16 @@ class Guard:
     def check(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) > 1:
-            raise HttpError(400, "bad_host", "a request has one Host header")
+            raise HttpError(400, "bad_host", "a request must have exactly one Host header")
         host = hosts[0].decode("latin-1").strip().lower() if hosts else ""
         if not self._is_known(host):
-            raise HttpError(
-                421, "unknown_host", "this server does not answer to that name; see the setting `hosts`"
-            )
+            raise HttpError(421, "unknown_host", "unknown host name; see the setting `hosts`")
         for name, value in headers:
             if name == b"origin":
                 self._check_origin(value.decode("latin-1").strip().lower(), host)
 
     def allows(self, origin: str) -> bool:
-        """Whether pages of this origin may read answers."""
+        """Whether pages of this origin may read responses."""
         return _ANY in self._origins or origin.lower().rstrip("/") in self._origins
 
     def _is_known(self, host: str) -> bool:
@@ -66,34 +67,32 @@ class Guard:
             return
         if origin in {f"{scheme}://{host}" for scheme in _WEB}:
             return
-        raise HttpError(
-            403, "foreign_origin", "pages of other sites may not call this server; see the setting `origins`"
-        )
+        raise HttpError(403, "foreign_origin", "this origin is not allowed; see the setting `origins`")
 
 
 def credential_of(headers: Mapping[str, str]) -> str:
-    """The credential after `Bearer ` or in `x-api-key`. Raise `Unauthenticated` where there is none."""
+    """Return the credential from `Authorization: Bearer` or `x-api-key`. Raises `Unauthenticated` if there is none."""
     scheme, _, value = headers.get("authorization", "").strip().partition(" ")
     credential = value.strip() if scheme.lower() == "bearer" else ""
     credential = credential or headers.get("x-api-key", "").strip()
     if not credential:
-        raise MissingCredential("a credential is needed: Authorization: Bearer <key>")
+        raise MissingCredential("credential required: Authorization: Bearer <key>")
     if len(credential) > CREDENTIAL_CHARS_MAX:
         raise Unauthenticated("the credential is not valid")
     return credential
 
 
 class MissingCredential(Unauthenticated):
-    """No credential came with the request."""
+    """The request has no credential."""
 
     code = "missing_credential"
 
 
 def _name_of(host: str) -> str | None:
-    """The name without the port; None where it is not a host at all."""
+    """Return the name without the port, or None if the value is not a host."""
     try:
         parts = urlsplit(f"//{host}")
-        name, _ = parts.hostname, parts.port  # a port that is no number raises
+        name, _ = parts.hostname, parts.port  # raises for a port that is not a number
     except ValueError:
         return None
     return name if parts.netloc == host and "@" not in host else None

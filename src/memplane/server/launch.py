@@ -1,4 +1,4 @@
-"""Start the server, as one process or as several under a supervisor."""
+"""Start one server process, or several under a supervisor."""
 
 import socket
 import subprocess
@@ -22,9 +22,9 @@ from memplane.terminal.call import Wiring
 __all__ = ["ServeOptions", "alone", "check_names", "is_one_of_several", "listen", "one_of_several", "several"]
 
 _METRICS_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
-"""Where the metrics library looks for its folder when it is imported."""
+"""Directory that the metrics library reads from the environment on import."""
 _HANDED = "MEMPLANE_SERVE_HANDED"
-"""What one of several processes is handed: the numbers of the socket and of the lifeline."""
+"""Passed to each of several processes: the file descriptors of the socket and of the lifeline."""
 _PATIENCE_MORE_S = 5
 
 
@@ -38,12 +38,12 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     auth: bool
 
     def open(self, listener: Listener) -> Memplane:
-        assert self.wiring.open_served is not None, "this program was not wired to serve"
+        assert self.wiring.open_served is not None, "this program cannot serve"
         return self.wiring.open_served(self.data, self.wiring.environment, listener)
 
 
 def alone(start: ServeOptions, bound: socket.socket, greet: Callable[[], None]) -> int:
-    """This process is the server."""
+    """Serve in this process."""
     run_process(
         ServerProcess(
             settings=start.settings,
@@ -62,7 +62,7 @@ def is_one_of_several(start: ServeOptions) -> bool:
 
 
 def one_of_several(start: ServeOptions) -> None:
-    """A process that `several` started: the socket is there already."""
+    """Serve in a process that `several` started; it inherits the socket."""
     listening, lifeline = map(int, start.wiring.environment[_HANDED].split())
     process = ServerProcess(
         settings=start.settings,
@@ -76,15 +76,15 @@ def one_of_several(start: ServeOptions) -> None:
 
 
 def several(start: ServeOptions, bound: socket.socket, greet: Callable[[], None]) -> int:
-    """The processes are this very command, each with the socket in hand and one end of a pair whose other end only we
-    have: when we are gone, however we went, they notice."""
+    """Start this command several times. Each process inherits the socket and one end of a socket pair. Only the
+    supervisor has the other end, so the processes notice when it exits for any reason."""
     set_up_logs(start.settings.log_level)
     theirs, ours = socket.socketpair()
     with tempfile.TemporaryDirectory(prefix="memplane-metrics-") as folder, bound, theirs, ours:
         arguments = ["serve", "--host", start.settings.host, *([] if start.auth else ["--no-auth"])]
         given = (
             {} if start.data is None else {"MEMPLANE_DATA": start.data}
-        )  # not for everyone who lists processes
+        )  # not on the command line, which other users can list
         handed = f"{bound.fileno()} {theirs.fileno()}"
 
         def begin() -> "subprocess.Popen[bytes]":

@@ -1,5 +1,5 @@
-"""What the server writes to stderr: one line a request, and what went wrong. JSON where a program reads it, words where
-a person does. Never a credential, a query string or a body."""
+"""Server logs on stderr: one line per request, and errors. JSON for programs, plain text on a terminal. Logs never
+contain a credential, a query string or a body."""
 
 import logging
 import sys
@@ -25,7 +25,7 @@ _shared: list[structlog.typing.Processor] = [
 
 
 def set_up_logs(level: str) -> None:
-    """For a process that is a server. Libraries that use the standard library's logging come out the same way."""
+    """Configure logging of a server process, including libraries that use the `logging` module."""
     number = logging.getLevelNamesMapping()[level.upper()]
     renderer = _renderer()
     structlog.configure(
@@ -52,10 +52,10 @@ def set_up_logs(level: str) -> None:
 
 
 class _WithFields(logging.Handler):
-    """Lines of workers, which bring fields of their own."""
+    """Writes the log lines of workers, which have additional fields."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """As every handler: a line that cannot be written must not end the thread that says it."""
+        """Write one line; like every handler, never raise into the thread that logs."""
         try:
             fields = dict(getattr(record, "fields", {}))
             error = record.exc_info[1] if record.exc_info else None
@@ -67,7 +67,7 @@ class _WithFields(logging.Handler):
 
 
 def set_up_memory_log(place: str | None) -> None:
-    """`memory_op` lines as they are, one a line and nothing around them, to a file or (`-`) to stdout; None is nowhere."""
+    """Write `memory_op` lines, one event per line, to a file or (`-`) to stdout; None disables them."""
     if place is None:
         return
     handler: logging.Handler
@@ -86,7 +86,7 @@ def set_up_memory_log(place: str | None) -> None:
 
 
 class RequestLog:
-    """An `Observer` that writes one line a request."""
+    """An `Observer` that logs one line per request."""
 
     def __init__(self) -> None:
         self._log = structlog.get_logger()
@@ -108,7 +108,7 @@ class RequestLog:
             line["gone"] = True
         meant = (
             isinstance(exchange.error, HttpError) and not exchange.broken
-        )  # a door's own no, whatever its status
+        )  # raised on purpose by an adapter, with any status
         if exchange.error is not None and not meant and (exchange.status >= _FAULT_STATUS or exchange.broken):
             self._log.error("request", **line, error=fault(exchange.error))
         else:
@@ -116,7 +116,7 @@ class RequestLog:
 
 
 def fault(error: Exception) -> str:
-    """The message of a `MemplaneError`; the traceback of any other error, with secrets redacted."""
+    """Return a known error's message; any other error is a bug, so return its redacted traceback."""
     if isinstance(error, MemplaneError):
         return redact(f"{type(error).__name__}: {error}").text
     return redact("".join(traceback.format_exception(error))[-_TRACE_CHARS_MAX:]).text

@@ -1,4 +1,4 @@
-"""Counts and durations for Prometheus. Labels are templates and codes, never names that users chose."""
+"""Prometheus metrics. Labels are route templates and codes, never user-supplied names."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,15 +21,16 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 MEDIA = CONTENT_TYPE_LATEST
 
-# A second series for each, which several processes would not have. The library does not type this one function.
+# Disable the extra `_created` series, which several processes would not have. The library does not type this
+# function.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """An `Observer` of requests and a listener to the engine.
+    """An `Observer` of requests and a listener of the engine.
 
-    With several processes each keeps its figures in files of a folder that all of them share, which the library finds
-    in the environment when it is imported; whichever process is asked adds them up.
+    With several processes, each writes its metrics to files in a shared directory, which the library finds in the
+    environment on import. The process that serves `/metrics` adds them up.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -37,32 +38,32 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "memplane_http_requests",
-            "Requests answered.",
+            "Completed requests.",
             ("method", "route", "status"),
             registry=self._registry,
         )
         self._seconds = Histogram(
             "memplane_http_request_seconds",
-            "From the first byte of a request to the last of its answer.",
+            "Time from the first byte of a request to the last byte of its response.",
             ("method", "route"),
             buckets=_SECONDS,
             registry=self._registry,
         )
         self._in_flight = Gauge(
             "memplane_http_requests_in_flight",
-            "Requests being answered.",
+            "Requests in progress.",
             multiprocess_mode="livesum",
             registry=self._registry,
         )
         self._operations = Counter(
             "memplane_memory_operations",
-            "Operations on memory.",
+            "Memory operations.",
             ("operation", "status"),
             registry=self._registry,
         )
         self._operation_seconds = Histogram(
             "memplane_memory_operation_seconds",
-            "How long operations on memory took.",
+            "Duration of memory operations.",
             ("operation",),
             buckets=_SECONDS,
             registry=self._registry,
@@ -70,32 +71,32 @@ class Metrics:
 
         self._turns = Counter(
             "memplane_proxy_turns",
-            "Turns that an upstream was asked for.",
+            "Turns sent to an upstream.",
             ("upstream", "outcome"),
             registry=self._registry,
         )
         self._turn_seconds = Histogram(
             "memplane_proxy_turn_seconds",
-            "From a turn's request to the end of its answer.",
+            "Time from a turn's request to the end of its response.",
             ("upstream",),
             buckets=_TURN_SECONDS,
             registry=self._registry,
         )
         self._tokens = Counter(
             "memplane_proxy_tokens",
-            "Tokens as upstreams count them; cached ones are prompt tokens too.",
+            "Tokens as reported by upstreams; cached tokens are also prompt tokens.",
             ("upstream", "kind"),
             registry=self._registry,
         )
         self._cost = Counter(
             "memplane_proxy_cost_usd",
-            "What turns cost, as upstreams say or else by the list of prices.",
+            "Cost of turns, as reported by upstreams or from the price list.",
             ("upstream",),
             registry=self._registry,
         )
         self._unkept = Counter(
             "memplane_proxy_turns_kept_late",
-            "Turns that were not in the ledger yet when their client saw the end.",
+            "Turns not yet in the ledger when their client received the end.",
             ("upstream",),
             registry=self._registry,
         )
@@ -115,7 +116,7 @@ class Metrics:
         self._operation_seconds.labels(event.memory_op).observe(event.latency_ms / 1_000)
 
     def on_turn(self, turn: ProviderCall) -> None:
-        """A turn that went through the proxy."""
+        """Record a turn that passed through the proxy."""
         upstream, charge = turn.upstream, turn.charge
         if turn.operation != "embeddings":
             self._turns.labels(upstream, turn.outcome).inc()
@@ -133,7 +134,7 @@ class Metrics:
             self._unkept.labels(upstream).inc()
 
     def exposition(self, work: tuple[Backlog, WorkerCounts] | None = None) -> bytes:
-        """With `work`, also the state of the workers on all machines."""
+        """Return the metrics; with `work`, include the queue of all workers on all machines."""
         workers = b"" if work is None else _of_workers(*work)
         if self._folder is None:
             return generate_latest(self._registry) + workers
@@ -143,7 +144,7 @@ class Metrics:
 
 
 class _Workers:
-    """Figures that are read rather than counted here."""
+    """Metrics that are read from the database instead of counted here."""
 
     def __init__(self, backlog: Backlog, done: WorkerCounts) -> None:
         self._backlog = backlog
@@ -151,25 +152,23 @@ class _Workers:
 
     def collect(self) -> Iterator[Metric]:
         backlog, done = self._backlog, self._done
-        spaces = GaugeMetricFamily(
-            "memplane_work_spaces", "Spaces by the state of their work.", labels=("state",)
-        )
+        spaces = GaugeMetricFamily("memplane_work_spaces", "Spaces by queue state.", labels=("state",))
         for state in ("waiting", "held", "resting", "failing", "dead"):
             spaces.add_metric((state,), getattr(backlog, state))
         yield spaces
         yield GaugeMetricFamily(
             "memplane_work_oldest_seconds",
-            "How long the space that waits longest has waited.",
+            "Wait time of the space that has waited longest.",
             backlog.oldest / SECOND,
         )
         yield GaugeMetricFamily(
-            "memplane_work_entries_behind", "Entries that no memories are derived from yet.", backlog.behind
+            "memplane_work_entries_behind", "Entries that are not enriched yet.", backlog.behind
         )
         for name, said, value in (
-            ("taken", "Spaces that workers took to work at.", done.taken),
-            ("steps", "Steps that workers did.", done.steps),
-            ("failures", "Times that a space failed.", done.failures),
-            ("lost", "Spaces taken over from a worker that was not heard of again.", done.lost),
+            ("taken", "Spaces claimed by workers.", done.taken),
+            ("steps", "Steps completed by workers.", done.steps),
+            ("failures", "Failures while processing a space.", done.failures),
+            ("lost", "Spaces reclaimed from a lost worker.", done.lost),
         ):
             yield CounterMetricFamily(f"memplane_work_{name}", said, value)
 
@@ -181,12 +180,12 @@ def _of_workers(backlog: Backlog, done: WorkerCounts) -> bytes:
 
 
 def forget_process(folder: Path, pid: int) -> None:
-    """A process ended: what it was doing is over, what it has counted stays."""
+    """Remove the gauges of a process that exited; its counters are kept."""
     mark_process_dead(pid, path=str(folder))  # type: ignore[no-untyped-call]
 
 
 def _method(exchange: HttpExchange) -> str:
-    """Anybody can make up methods, and every label costs."""
+    """Clients can invent methods, and every label value costs memory."""
     if exchange.method is None:
         return "WEBSOCKET"
     return exchange.method if exchange.method in _METHODS else "OTHER"

@@ -1,5 +1,4 @@
-"""uvicorn's HTTP protocol with the bounds it lacks: how long, and how large, the head of a request may be, and that
-nothing comes after a body but the end of it."""
+"""uvicorn's HTTP protocol with additional limits: the time and size of request headers, and of data after a body."""
 
 import asyncio
 from typing import Any
@@ -12,12 +11,12 @@ _BODY_HEAD = b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection that sends nothing, or never ends its headers, gets an error response and is closed."""
+    """Closes a connection with an error response if its headers are late or too large."""
 
     _deadline: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _idle_bytes = 0
-    """What came since the last byte of a body and belongs to none: sizes of chunks, and whatever follows the last."""
+    """Bytes since the last body byte that belong to no body: chunk sizes and trailers."""
     _in_head = True
 
     def connection_made(self, transport: Any) -> None:
@@ -44,8 +43,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Drop headers that follow the body: a proxy in front of the server has checked the request without them, so a
-        credential or a host among them must not count."""
+        """Drop trailers: they arrive after the headers were checked, so a proxy in front would not have seen a
+        credential or a host in them."""
         if self._in_head:
             super().on_header(name, value)
 

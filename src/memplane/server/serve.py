@@ -1,4 +1,4 @@
-"""One server process: a plane, the frame around it, and uvicorn; from the first request to an orderly end."""
+"""One server process: the engine, the HTTP application and uvicorn, from start-up to graceful shutdown."""
 
 import contextlib
 import errno
@@ -32,14 +32,14 @@ from memplane.telemetry import Listener, MemoryOp, PassedListener, ProviderCall,
 
 _TRACING = "memplane.server.tracing"
 _KEEP_ALIVE_S = 75
-"""Longer than the usual reverse proxy keeps an idle connection, so that it is the proxy who closes it."""
+"""Longer than a reverse proxy usually keeps an idle connection, so that the proxy closes it first."""
 
 _SWITCH_S = 0.0005
-"""How long a thread that computes may keep the others waiting. A request passes between threads several times, and with
-Python's usual 5 ms each of them could cost that much while enrichment works."""
+"""Python's thread switch interval. A request switches threads several times; with the default of 5 ms, each switch
+could take that long while enrichment runs."""
 
 OpenServed = Callable[[Listener], Memplane]
-"""Opens the engine with enrichment in the background; the listener gets its events."""
+"""Opens the engine with background enrichment; its events go to the listener."""
 
 
 class AdapterFactory(Protocol):
@@ -58,22 +58,22 @@ class AdapterFactory(Protocol):
 
 
 class ServerProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of one server process, and what its parent process passes to it."""
+    """The parameters of one server process."""
 
     settings: Settings
     adapters: AdapterFactory
     listening: socket.socket
     auth: bool = True
     metrics_directory: Path | None = None
-    """Shared by all processes of one server; None where there is one."""
+    """Shared by all processes of one server; None for a single process."""
     greet: Callable[[], None] = lambda: None
-    """Called as soon as the process handles signals."""
+    """Called once the process can be stopped."""
     lifeline: int | None = None
-    """A pipe that ends when the supervisor does, however it does."""
+    """A pipe that closes when the supervisor exits for any reason."""
 
 
 def run_process(process: ServerProcess, open_plane: OpenServed) -> None:
-    """Serve until SIGTERM or SIGINT: requests are finished, then enrichment stops and the files are closed."""
+    """Serve until SIGTERM or SIGINT. Then finish requests, stop enrichment and close the files."""
     with ShutdownSignals() as ending:
         process.greet()
         _serve(process, open_plane, ending)
@@ -123,7 +123,7 @@ def _serve(process: ServerProcess, open_plane: OpenServed, ending: "ShutdownSign
 
 
 def uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
-    """Fast parts where they are installed; logs, limits and errors are the frame's."""
+    """Configure uvicorn with its fast components where installed. Logs, limits and errors belong to our application."""
     return uvicorn.Config(
         app,
         http=PROTOCOL,
@@ -141,7 +141,7 @@ def uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server; it notifies the application of a shutdown and leaves signals to `ShutdownSignals`."""
+    """uvicorn's server. It notifies the application of a shutdown and leaves signals to `ShutdownSignals`."""
 
     def __init__(self, config: uvicorn.Config, app: App) -> None:
         super().__init__(config)
@@ -157,8 +157,8 @@ class Server(uvicorn.Server):
 
 
 class ShutdownSignals:
-    """SIGTERM and SIGINT from the first moment on. uvicorn would hear them only while it serves, and then end the
-    process with the same signal before anything is closed."""
+    """Handles SIGTERM and SIGINT from the start. uvicorn handles them only while it serves, and then ends the process
+    with the same signal before files are closed."""
 
     _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -175,12 +175,12 @@ class ShutdownSignals:
             signal.signal(number, handler)
 
     def stop(self, server: Server) -> None:
-        """This one is to end; perhaps before it began."""
+        """Set the server to stop; it may not have started yet."""
         self._server = server
         server.should_exit = self._asked
 
     def watch(self, lifeline: int) -> None:
-        """Also shut down when the other end of that pipe is closed."""
+        """Stop also when the other end of the pipe closes."""
 
         def wait() -> None:
             os.read(lifeline, 1)
@@ -195,7 +195,7 @@ class ShutdownSignals:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections at once; they wait for a process to answer them."""
+    """Return a listening socket; connections wait until a process accepts them."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -206,19 +206,17 @@ def listen(host: str, port: int) -> socket.socket:
         listening.close()
         why = getattr(exc, "strerror", None) or exc
         other = "--host" if isinstance(exc, socket.gaierror) or _is_foreign(exc) else "--port"
-        raise SettingsInvalid(
-            f"{host} port {port} cannot be listened on: {why}; choose another {other}"
-        ) from exc
+        raise SettingsInvalid(f"cannot listen on {host} port {port}: {why}; choose another {other}") from exc
     return listening
 
 
 def _is_foreign(error: Exception) -> bool:
-    """Whether the address is no address of this machine."""
+    """Whether the address does not belong to this machine."""
     return isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
 
 
 def _tracing(settings: Settings) -> Any:
-    """Tracing where an exporter is set; its libraries are optional and not loaded otherwise."""
+    """Set up tracing if an exporter is configured; otherwise its libraries are not imported and may be missing."""
     if not settings.otlp_endpoint:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Several server processes on one socket and one data directory: whichever dies is started again."""
+"""Runs several server processes on one socket and one data directory, and restarts each one that exits."""
 
 import os
 import signal
@@ -13,17 +13,17 @@ import structlog
 
 _CHECK_INTERVAL_S = 0.1
 _YOUNG_S = 5.0
-"""A process that did not live this long is not started again at once."""
+"""A process that exits sooner is restarted after a delay."""
 _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 30.0
 _REPORTED = range(1, 5)
-"""Exit codes of a process that said what is wrong: the next one would say the same."""
+"""Exit codes of a reported error; a restart would fail the same way."""
 
 Start = Callable[[], "subprocess.Popen[bytes]"]
 
 
 class _Seat:
-    """One process, and its replacements after a crash."""
+    """A slot for one process, which may be restarted."""
 
     def __init__(self, start: Start) -> None:
         self._start = start
@@ -46,7 +46,7 @@ class _Seat:
 
 
 class Supervisor:
-    """Keeps `count` processes alive until a signal ends it, and then waits for them."""
+    """Keeps `count` processes running until it is stopped, then waits for them to exit."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Supervisor:
         ended: Callable[[int], None] = lambda _pid: None,
         ending: Callable[[], None] = lambda: None,
     ) -> None:
-        """`ended` hears of each process that ended, `ending` that all are about to."""
+        """`ended` is called for each process that exited, `ending` once before all are stopped."""
         self._start = start
         self._count = count
         self._patience_s = patience_s
@@ -67,8 +67,8 @@ class Supervisor:
         self._log = structlog.get_logger()
 
     def run(self, greet: Callable[[], None] = lambda: None) -> int:
-        """Return the exit code: 0, or that of a process that cannot start. `greet` is called as soon as signals are
-        handled."""
+        """Return 0, or the exit code of a process that cannot start. `greet` is called once the supervisor can be
+        stopped."""
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
         seats: list[_Seat] = []
         try:

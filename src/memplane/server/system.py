@@ -1,4 +1,4 @@
-"""Health, readiness, metrics and the description of the API."""
+"""Endpoints about the server itself: liveness, readiness, metrics and API documentation."""
 
 import threading
 import time
@@ -26,11 +26,11 @@ VERSION = version("memplane")
 CONSOLE = "/console"
 
 _READINESS_SECONDS = 1.0
-"""The check is public and writes a file, so its result is reused for this long."""
+"""Readiness results are cached: the endpoint is public, and each check writes a file."""
 
 
 class HealthResponse(msgspec.Struct):
-    """The process answers. Two clients look for two different words."""
+    """The liveness response. Two clients expect two different words."""
 
     status: Literal["ok"]
     ok: bool
@@ -38,16 +38,16 @@ class HealthResponse(msgspec.Struct):
 
 
 class RootLinks(msgspec.Struct):
-    """Where to go on from the root."""
+    """The entry points listed at the root."""
 
     name: str = "memplane"
     version: str = VERSION
     console: str = CONSOLE
-    """Pages, for people."""
+    """The console."""
     docs: str = "/docs"
-    """Every call, for people."""
+    """Interactive API documentation."""
     openapi: str = "/openapi.json"
-    """Every call, for programs."""
+    """The OpenAPI document."""
     mcp: str = "/mcp"
     health: str = "/healthz"
     ready: str = "/readyz"
@@ -116,7 +116,7 @@ def _open(
 
 
 class System:
-    """Answers for the whole server."""
+    """Handles the requests about the whole server."""
 
     def __init__(self, plane: Engine, adapters: Sequence[Adapter], metrics: Metrics) -> None:
         self.adapters = adapters
@@ -126,7 +126,7 @@ class System:
         self._looked = (0.0, Readiness())
 
     def root(self, call: HttpCall) -> Response:
-        """Redirect a browser to the console; give a program the list of entry points."""
+        """Redirect browsers to the console; list the entry points for programs."""
         if "text/html" in call.headers.get("accept", ""):
             return Response(status_code=303, media_type=HTML, headers={"location": CONSOLE})
         return json_response(RootLinks(), newline=True)
@@ -150,7 +150,7 @@ class System:
         return Response(content=self._metrics.exposition(self._work()), media_type=MEDIA)
 
     def _work(self) -> tuple[Backlog, WorkerCounts] | None:
-        """The state of all workers; None without workers, or while the database does not answer."""
+        """Return the queue of all workers, or None without workers or if the database is unavailable."""
         work = self._plane.work
         if work is None:
             return None

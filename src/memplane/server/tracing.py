@@ -1,7 +1,8 @@
-"""OpenTelemetry spans: one a request, and inside it one an operation on memory. Loaded only where an exporter is set.
+"""OpenTelemetry spans: one per request, with one per memory operation inside it. Loaded only if an exporter is
+configured.
 
-Names follow OpenTelemetry's conventions for HTTP servers and for memory of generative AI. What a memory says, what was
-asked and what came in a body is in none of them.
+Names follow OpenTelemetry's conventions for HTTP servers and generative AI memory. Spans never contain memory
+content, queries or request bodies.
 """
 
 import time
@@ -30,13 +31,13 @@ _OPERATIONS = {
     "sweep": "delete_memory",
     "purge": "delete_memory",
 }
-"""In the words of the conventions; whatever else there is, is a way to search."""
+"""Operation names of the conventions; every other operation is a search."""
 _FAULT_STATUS = 500
 _NS_PER_MS = 1_000_000
 
 
 class Tracing:
-    """An `Observer` of requests and a listener to the engine."""
+    """An `Observer` of requests and a listener of the engine."""
 
     def __init__(self, endpoint: str, processor: SpanProcessor | None = None) -> None:
         name = {"service.name": "memplane", "service.version": version("memplane")}
@@ -70,7 +71,7 @@ class Tracing:
         span.end()
 
     def on_event(self, event: MemoryOp) -> None:
-        """The operation is over: its span is made after the fact, below the request it ran for."""
+        """Create the span of a finished operation, below its request."""
         now = time.time_ns()
         operation = _OPERATIONS.get(event.memory_op, "search_memory")
         span = self._tracer.start_span(
@@ -86,7 +87,7 @@ class Tracing:
         span.end(end_time=now)
 
     def on_turn(self, turn: ProviderCall) -> None:
-        """A turn that an upstream was asked for, below the request that asked for it."""
+        """Create the span of a turn sent to an upstream, below its request."""
         now = time.time_ns()
         started = now - int(turn.seconds * 1_000 * _NS_PER_MS)
         span = self._tracer.start_span(
@@ -104,5 +105,5 @@ class Tracing:
         span.end(end_time=now)
 
     def close(self) -> None:
-        """Send what waits to be sent."""
+        """Send pending spans."""
         self._provider.shutdown()

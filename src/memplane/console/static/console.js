@@ -1,10 +1,10 @@
-// What the console does besides links and forms: keys, live parts, and words that say what happened.
+// Keyboard shortcuts, live updates and status messages of the console.
 "use strict";
 
 (() => {
   const typing = (target) => target.closest("input, textarea, select, [contenteditable]");
 
-  // Whoever dictates, or rests a hand on the keyboard, turns single keys off; what the browser keeps for us says so.
+  // Single-key shortcuts can be turned off, for example for dictation; localStorage keeps the choice.
   const KEYS = "memplane-keys";
   const keyless = () => { try { return localStorage.getItem(KEYS) === "off"; } catch { return false; } };
   const reflect = () => document.documentElement.classList.toggle("keyless", keyless());
@@ -18,7 +18,7 @@
     });
   }
 
-  // One key moves through a list (j, k), opens (Enter), searches (/), or decides: any element with data-key is pressed by it.
+  // Shortcuts move in a list (j, k), open (Enter), search (/), or click the element with that data-key.
   const rows = () => [...document.querySelectorAll("[data-row]")];
   const marked = () => document.activeElement.closest("[data-row]");
   const move = (step) => {
@@ -29,7 +29,7 @@
     next.scrollIntoView({ block: "nearest" });
   };
 
-  // What stands in a row is pressed by its key only while that row is marked; what stands outside of rows is the page's.
+  // A shortcut inside a row works only while that row is selected; one outside of rows works on the whole page.
   const meant = (key) => {
     const row = marked();
     const all = [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)];
@@ -41,7 +41,7 @@
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && typing(event.target)) { event.preventDefault(); return event.target.blur(); }
     if (typing(event.target) || leaving) return;
-    // A link or a button that has the focus is what Enter is for, wherever it stands.
+    // Enter activates the focused link or button.
     if (event.key === "Enter" ? document.activeElement !== marked() : keyless()) return;
     say("");
     if (event.key === "?") return open("shortcuts");
@@ -52,12 +52,12 @@
       if (search) { event.preventDefault(); search.focus(); }
       return;
     }
-    // A key that is held down decides once: what comes up after it was not looked at.
+    // Ignore key repeat: the user has not seen the next item yet.
     const pressed = event.repeat ? null : meant(event.key);
     if (pressed) press(event, pressed);
   });
 
-  // What unfolds gives the focus to its first field.
+  // Focus the first field of a section that opens.
   const press = (event, pressed) => {
     event.preventDefault();
     pressed.click();
@@ -74,8 +74,8 @@
     if (opener) open(opener.dataset.opens);
   });
 
-  // What happened is said in words. What a page says as it opens is put there anew, or nobody would hear it; and it is
-  // taken out of the address, or it would be said again.
+  // Status messages. The message of a new page is set again, because screen readers announce only changes. Its code is
+  // removed from the URL, so that a reload does not repeat it.
   const told = document.getElementById("told");
   const say = (text) => { if (told) told.textContent = text; };
   const next = document.querySelector("main [autofocus]");
@@ -89,8 +89,8 @@
     history.replaceState(history.state, "", address);
   }
 
-  // On a narrow screen a row of a table is a card, and each cell says what it is.
-  // Parts that are laid out as blocks are no table to a screen reader any more, unless they say so.
+  // On a narrow screen a table row is a card, and each cell shows its column name.
+  // Screen readers do not treat elements laid out as blocks as a table unless they have roles.
   const ROLES = [["thead, tbody", "rowgroup"], ["tr", "row"], ["thead th", "columnheader"], ["tbody th", "rowheader"], ["td", "cell"]];
   const label = () => {
     for (const table of document.querySelectorAll("table:not(.stacked):not(.beside)")) {
@@ -104,11 +104,11 @@
   label();
   document.addEventListener("htmx:afterSwap", label);
 
-  // On a narrow screen the pages are one long row: the one that is open is brought into it.
+  // On a narrow screen, scroll the current tab into view.
   const tab = document.querySelector(".tabs [aria-current]");
   if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
 
-  // Whoever is in a list that changes under them stays in it.
+  // Keep the focus in a list that is updated.
   let place = -1;
   document.addEventListener("htmx:beforeSwap", () => { place = rows().indexOf(document.activeElement); });
   document.addEventListener("htmx:afterSwap", () => {
@@ -116,7 +116,7 @@
     if (place >= 0 && all.length) all[Math.min(place, all.length - 1)].focus();
   });
 
-  // Forms that destroy something ask first. What was sent is sent once, however often a key is pressed until the next page.
+  // Destructive forms ask for confirmation. A form is sent once, even if the key is pressed again before the next page.
   let agreed = null;
   const sure = document.getElementById("sure");
   document.addEventListener("submit", (event) => {
@@ -137,13 +137,13 @@
   });
   window.addEventListener("pageshow", () => { leaving = false; agreed = null; });
 
-  // What came wrong out of a request of a part of a page is said, not swallowed.
+  // Show errors of htmx requests.
   document.addEventListener("htmx:responseError", ({ detail: { xhr } }) => {
     const words = (xhr.getResponseHeader("content-type") || "").startsWith("text/plain") ? xhr.responseText.trim() : "";
-    say(words || `That did not work (${xhr.status}).`);
+    say(words || `Request failed (${xhr.status}).`);
   });
 
-  // A slider moves a date: days since the first one.
+  // A slider sets a date, in days since the first one.
   document.addEventListener("input", (event) => {
     const slider = event.target;
     if (!slider.dataset || !slider.dataset.slider) return;
@@ -154,23 +154,23 @@
     slider.setAttribute("aria-valuetext", field.value || "now");
   });
 
-  // A field for one turn: Enter asks, Shift and Enter begin a new line.
+  // In the turn field, Enter sends and Shift+Enter adds a line.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || !event.target.matches("[data-asks]")) return;
     event.preventDefault();
     event.target.form.requestSubmit();
   });
 
-  // A page that is to be printed has a button for it.
+  // Print buttons.
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-prints]")) window.print();
   });
 
-  // A page that was opened for one passage shows it.
+  // Scroll to the passage that was linked to.
   const here = document.querySelector("[data-here]");
   if (here) here.scrollIntoView({ block: "center" });
 
-  // Live parts: data-live names a stream of server-sent events; each brings a piece of page to put first.
+  // Live lists: data-live is the URL of server-sent events; each event contains HTML to insert at the top.
   for (const part of document.querySelectorAll("[data-live]")) {
     const source = new EventSource(part.dataset.live);
     source.onmessage = (event) => {
