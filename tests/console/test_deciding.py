@@ -73,7 +73,7 @@ def test_a_form_makes_one_key(client, identity, key):
     first, second = (client.post("/console/keys", data=form).text for _ in range(2))
     assert "mp_" in first
     assert "mp_" not in second
-    assert "made its key already" in second
+    assert "already created a key" in second
     assert client.post("/console/keys", data=form | {"once": "twice"}).status_code == 422
 
     assert {record.name for record in identity.list_keys()} == {"owner", "laptop"}
@@ -91,7 +91,9 @@ def test_the_last_administrator_is_warned(client, identity, key):
     later = client.get("/console/keys").text
 
     assert asked.count("the last key with the admin right") == 1
-    assert asked.count("You are signed in with it") == later.count("You are signed in with it") == 1
+    assert (
+        asked.count("You are signed in with this key") == later.count("You are signed in with this key") == 1
+    )
     assert "the last key with the admin right" not in later
 
 
@@ -111,7 +113,7 @@ def test_whoever_may_only_read_is_offered_no_more(client, identity, plane):
     shown = client.get(f"{SPACE}/inbox").text
     assert "Lisbon" in shown
     assert "instructions: first" in shown
-    assert "somebody else decides" in shown
+    assert "no write access" in shown
     assert "data-key" not in shown
     assert "/console/keys" not in shown
     assert client.get("/console/keys").status_code == 403

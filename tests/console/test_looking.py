@@ -94,7 +94,7 @@ def test_home_says_who_is_behind(client, open_page, plane):
     assert page.get_by_role("row", name="alice").get_by_text("behind").count() == 1
     with page.expect_navigation():
         page.get_by_role("link", name="alice").click()
-    assert page.get_by_text("A lot waits").count() == 1
+    assert page.get_by_text("Many entries are pending").count() == 1
 
 
 def test_many_spaces_are_paged_and_found(open_page, plane):

@@ -32,7 +32,7 @@ def test_what_would_be_told_and_why(open_page, told):
     assert page.locator("thead th").count() == 4
     assert page.locator("tbody td:nth-child(2)").first.bounding_box()["width"] > 300
     assert "words #1 · +" in page.locator("td.channels").first.inner_text()
-    assert "take turns" in page.inner_text("#order")
+    assert "alternate" in page.inner_text("#order")
     assert page.get_attribute("#slider", "aria-valuetext") == "now"
     page.locator("#slider").focus()
     with page.expect_response("**as_of=2026-11-15**"):
@@ -55,7 +55,7 @@ def test_why_not_this_one(open_page, told):
     page = open_page()
     page.goto("/console/space/@alice/recall?q=Where+does+Ana+live")
     page.fill("#id", "no-such-id")
-    page.get_by_role("button", name="Ask", exact=True).click()
+    page.get_by_role("button", name="Explain", exact=True).click()
 
     assert "Nothing with this id" in page.inner_text(".notice")
 

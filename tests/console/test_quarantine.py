@@ -48,7 +48,7 @@ def test_a_flagged_memory_says_so_and_is_released(open_page, space):
     assert "Flagged: override" in page.inner_text(".notice")
     assert page.locator("text=Pin (always recall)").count() == 0
     page.keyboard.press("r")
-    page.wait_for_selector("text=Somebody looked at it and released it")
+    page.wait_for_selector("text=It was reviewed and released")
 
     assert not space.memory(memory.id).quarantined
 

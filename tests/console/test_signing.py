@@ -125,7 +125,7 @@ def test_a_link_works_once(console, identity):
     ticket = ticket_of(identity)
     first, second = (console.client(None) for _ in range(2))
 
-    assert "Go on" in first.get("/console/enter", params={"ticket": ticket}).text
+    assert "Continue" in first.get("/console/enter", params={"ticket": ticket}).text
     assert first.get("/console").status_code == 200
     assert second.get("/console/enter", params={"ticket": ticket}).status_code == 401
 

@@ -147,7 +147,7 @@ def test_a_narrowed_timeline_says_so(look, imported):
     imported.retain("Psst.", conversation="c\u202e1")
     whole, narrowed = look("/timeline"), look("/timeline?conversation=c1")
 
-    assert "as it comes" in between(whole, 'id="live"', "</p>")
+    assert "added at the top" in between(whole, 'id="live"', "</p>")
     assert "data-live" in whole
     assert "not added" in between(narrowed, 'id="live"', "</p>")
     assert "data-live" not in narrowed
