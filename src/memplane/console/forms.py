@@ -26,7 +26,7 @@ def end_of(day: int) -> Instant:
 
 
 def before(day: int, days: int) -> int:
-    """Return the day so many days earlier, but not before the first representable day."""
+    """Return the day `days` earlier, or the first representable day."""
     return max(_FIRST, day - days)
 
 
