@@ -141,5 +141,5 @@ def count(number: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Remove characters that disguise a text, because anyone may have written it."""
+    """Replace characters that disguise a text with their visible codes, because anyone may have written it."""
     return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
