@@ -1,1 +1,1 @@
-"""The v6 door: what clients of CLAIV Memory knock at."""
+"""The CLAIV Memory v6 API."""

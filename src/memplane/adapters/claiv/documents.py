@@ -32,17 +32,17 @@ from memplane.space import Space
 from memplane.storage.catalog.directory import ResourceKind
 from memplane.types import Collection, Document, Section
 
-# Whose a document or a collection is, where a request names the thing and not its user.
+# Requests may name a document or collection without its user. These functions find the owner.
 
 
 class UserLocator:
-    """Looks only among users whose space the credential opens, so that nobody learns what others have."""
+    """Search only spaces that the credential may access, so that a caller cannot learn about other users' data."""
 
     def __init__(self, plane: Engine) -> None:
         self._plane = plane
 
     def space_with(self, call: HttpCall, sort: ResourceKind, id_: str) -> tuple[str, Space]:
-        """The user who has it, and their space; a 404 where nobody has, a 409 where several do."""
+        """Return the owner and their space. Raises a 404 if no user has this id, and a 409 if several do."""
         owner = call.query["user_id"] or self._owner_of(call, sort, id_)
         return owner, space_of(call, owner, sort.value, id_)
 
@@ -62,7 +62,7 @@ class UserLocator:
 
 
 def space_of(call: HttpCall, owner: str, what: str, id_: str) -> Space:
-    """The space of the user who is said to have it; a 404 where they have none."""
+    """Return the space of the given user, or raise a 404 if the user has no such item."""
     space = call.existing_space(owner)
     if space is None:
         raise missing(what, id_)
@@ -70,13 +70,13 @@ def space_of(call: HttpCall, owner: str, what: str, id_: str) -> Space:
 
 
 class DocumentsHandler:
-    """Answers for what lies under `/v6/documents`."""
+    """Endpoints under `/v6/documents`."""
 
     def __init__(self, locator: UserLocator) -> None:
         self._locator = locator
 
     def upload(self, call: HttpCall) -> Response:
-        """Answers when its spans are found. The same id again replaces the document."""
+        """Store a document. It is searchable when the response is sent. The same id replaces an earlier version."""
         body: UploadBody = call.body
         space = call.space(body.user_id)
         content, media_type = _content(body)
@@ -158,7 +158,7 @@ class DocumentsHandler:
 
 
 def _content(body: UploadBody) -> tuple[str | bytes, str | None]:
-    """Text stays text; what came as base64 is what its media type says, or what its first bytes look like."""
+    """Text is stored as text. Base64 data is parsed by its media type, or by its first bytes if none is given."""
     if body.content is not None and body.data is not None:
         raise InvalidRequest("give content or data, not both", field="data")
     if body.data is not None:
@@ -202,11 +202,11 @@ def _section(section: Section) -> SectionItem:
     )
 
 
-# Collections: documents that are asked together.
+# Collections: documents that are searched together.
 
 
 class CollectionsHandler:
-    """Answers for what lies under `/v6/collections`."""
+    """Endpoints under `/v6/collections`."""
 
     def __init__(self, locator: UserLocator) -> None:
         self._locator = locator
@@ -250,7 +250,7 @@ class CollectionsHandler:
         )
 
     def delete(self, call: HttpCall) -> Response:
-        """Its documents stay."""
+        """Delete a collection. Its documents stay."""
         collection_id = call.path_params["collection_id"]
         _, space = self._locator.space_with(call, ResourceKind.COLLECTION, collection_id)
         space.documents.delete_collection(collection_id)

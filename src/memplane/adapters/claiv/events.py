@@ -1,4 +1,4 @@
-"""Events come in, are forgotten, and what became of a recall is told."""
+"""Store and forget events, and record feedback on recalls."""
 
 from datetime import timedelta
 
@@ -17,11 +17,11 @@ from memplane.server.endpoint import HttpCall
 IDEMPOTENT_FOR = timedelta(hours=24)
 
 _ROLES = {"message": "user", "tool_call": "tool", "app_event": "tool"}
-"""Who speaks where nobody is named. What a tool or an application says never overrules the user."""
+"""The default speaker. Statements from tools and applications never override the user."""
 
 
 def ingest(call: HttpCall) -> Response:
-    """Durable and searchable when it is answered; facts follow."""
+    """Store an event. It is durable and searchable when the response is sent; facts are extracted later."""
     body: IngestBody = call.body
     if body.scope == "project" and body.project_id is None:
         raise InvalidRequest(
@@ -47,14 +47,14 @@ def ingest(call: HttpCall) -> Response:
 
 
 def _metadata(body: IngestBody) -> dict[str, object] | None:
-    """As it was given; what sort of event it was stands beside it, where it was no message."""
+    """The text as given. The event type is added unless the event is a message."""
     if body.type == "message":
         return body.metadata
     return {**(body.metadata or {}), "event_type": body.type}
 
 
 def forget(call: HttpCall) -> Response:
-    """With nothing but a user, all of theirs."""
+    """Forget a selection, or everything of a user if only the user is given."""
     body: ForgetBody = call.body
     conversation = body.conversation_id or body.thread_id
     if body.thread_id is not None and conversation != body.thread_id:
@@ -75,7 +75,8 @@ def forget(call: HttpCall) -> Response:
 
 
 def feedback(call: HttpCall) -> Response:
-    """What was told and not selected counts as passed over; what is told always is not, since nobody asked for it."""
+    """Returned facts that were not selected count as ignored. Hot facts do not, because they are returned for every
+    query."""
     body: FeedbackBody = call.body
     recall_id = call.path_params["recall_id"]
     told = read_recall_id(recall_id)

@@ -1,4 +1,4 @@
-"""What CLAIV Memory has no calls for and users ask for: facts and conversations, to look at."""
+"""Read facts and conversations. These endpoints are Memplane's additions to the CLAIV API."""
 
 import msgspec
 from starlette.responses import Response

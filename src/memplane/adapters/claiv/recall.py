@@ -1,4 +1,4 @@
-"""Recall: a question in, facts and passages and a text for the prompt out."""
+"""Recall: return facts, passages and a prompt text for a query."""
 
 import base64
 import binascii
@@ -36,18 +36,18 @@ from memplane.server.errors import HttpError
 from memplane.space import Space
 from memplane.types import AboutDocument, Memory, MentionedTime
 
-# A memory, as clients of CLAIV Memory read a fact.
+# Memories in CLAIV's fact format.
 
 
 SUBJECT = "user"
-"""Whom something is about that was stored on purpose, and names nobody."""
+"""The subject of an explicitly stored memory that names none."""
 
 About = Mapping[str, AboutDocument]
-"""By entry: the document that the event is about."""
+"""Map each entry id to the document that the event refers to."""
 
 
 def fact_of(memory: Memory, about: About) -> FactItem:
-    """What was stored on purpose has no predicate: its key says what it is, or its kind."""
+    """Explicitly stored memories have no predicate; use the key or the kind instead."""
     predicate = memory.predicate or memory.key or memory.kind.value
     said = memory.object_text or memory.text
     document, name = about.get(memory.entry_id, (None, None))
@@ -86,19 +86,19 @@ def _match(result: MentionedTime) -> TemporalMatch:
     )
 
 
-# The id of a recall says itself what was told to whom, so that feedback finds it at any process and at any time, and
-# nothing is kept for the many recalls that nobody gives feedback to.
+# A recall id encodes the user and the returned facts. Any process can handle feedback at any time, and recalls
+# without feedback need no stored state.
 
 
 _PREFIX = "r1_"
 _CHARS_MAX = 32_768
 _FACTS_MAX = 400
-"""More than a recall can be asked for."""
+"""Upper bound on the facts in one recall."""
 _LAST: Instant = to_instant(datetime.max.replace(tzinfo=UTC))
 
 
 class RecallReference(msgspec.Struct, frozen=True, array_like=True):
-    """Whom what was told, and when."""
+    """The user, the returned facts and the time of a recall."""
 
     owner: Annotated[str, msgspec.Meta(min_length=1)]
     at: Annotated[Instant, msgspec.Meta(ge=0, le=_LAST)]
@@ -115,7 +115,7 @@ def recall_id_of(result: RecallReference) -> str:
 
 
 def read_recall_id(text: str) -> RecallReference:
-    """Whoever makes one up reaches no further than their credential does, and facts that are not there are passed over."""
+    """A forged id gives no access beyond the caller's credential. Facts that do not exist are skipped."""
     try:
         if not text.startswith(_PREFIX) or len(text) > _CHARS_MAX:
             raise ValueError(text)
@@ -129,7 +129,7 @@ _ANCHORS = {"request": "request", "now": "server_now"}
 
 
 class ClaivRecallHandler:
-    """Answers `POST /v6/recall`."""
+    """Handles `POST /v6/recall`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -147,7 +147,7 @@ class ClaivRecallHandler:
         return answer(recalled)
 
     def _nothing(self, body: RecallBody) -> Recall:
-        """What is told of somebody of whom nothing is known."""
+        """The response for a user without any memory."""
         reference = moment(body.reference_time, "reference_time")
         return Recall(
             query=body.query,
@@ -157,7 +157,7 @@ class ClaivRecallHandler:
         )
 
     def _recall_id(self, owner: str, result: Recall) -> str:
-        """Facts that are always told are not in it: whoever did not need them for this question did not pass them over."""
+        """Excludes hot facts: they are returned for every query, so not using one is no negative feedback."""
         ids = tuple(hit.id for hit in result.answer_facts + result.supporting_facts)
         return recall_id_of(RecallReference(owner, self._clock(), ids))
 
@@ -269,7 +269,7 @@ def _context(result: Recall) -> LLMContext:
 
 
 def _working(body: RecallBody, result: Recall) -> WorkingMemoryInfo | None:
-    """Nothing where nothing was said in this conversation yet."""
+    """Returns nothing if the conversation has no messages yet."""
     if not result.conversation_history:
         return None
     working = result.working_memory
@@ -299,7 +299,7 @@ def _episode(episode: Memory) -> EpisodeItem:
 
 
 def _debug(body: RecallBody, result: Recall) -> dict[str, Any]:
-    """Why each thing was found: what each channel added to its score, and the rank it had there."""
+    """Explain each result: the score and the rank from each search channel."""
     return {
         "mode_hint": body.mode_hint,
         "timings_ms": dict(result.timings),

@@ -1,4 +1,4 @@
-"""Proofs of forgetting."""
+"""Deletion receipts and usage."""
 
 from collections.abc import Collection
 
@@ -14,7 +14,7 @@ from memplane.types import Receipt
 
 
 class Receipts:
-    """Answers for receipts of one user, or of all that a credential opens."""
+    """Serves receipts of one user, or of all users that the credential may access."""
 
     def __init__(self, plane: Engine) -> None:
         self._plane = plane
@@ -39,7 +39,7 @@ class Receipts:
 
 
 def _owners(call: HttpCall) -> Collection[str] | None:
-    """Whose receipts may be seen; None is everybody's."""
+    """The users whose receipts the caller may see; None means all users."""
     user = call.query["user_id"]
     if user is None:
         return call.principal.spaces
@@ -48,8 +48,8 @@ def _owners(call: HttpCall) -> Collection[str] | None:
 
 
 def counts_of(receipt: Receipt) -> DeletedCounts:
-    """In CLAIV's words: what was said is an event, a place where a fact was said is a claim, and a conflict that nobody
-    settled is an open loop."""
+    """Counts in CLAIV's terms: a ledger entry is an event, a piece of evidence is a claim, and an unresolved conflict
+    is an open loop."""
     counts = receipt.counts
     return DeletedCounts(
         events=counts.get("turns", 0),
@@ -62,7 +62,7 @@ def counts_of(receipt: Receipt) -> DeletedCounts:
 
 
 def receipt_of(receipt: Receipt, owner: str) -> DeletionReceipt:
-    """Forgetting is over when it is answered, so both times are one."""
+    """A forget completes before the response, so both times are equal."""
     scope = receipt.scope
     return DeletionReceipt(
         receipt_id=receipt.id,
@@ -83,7 +83,7 @@ def receipt_of(receipt: Receipt, owner: str) -> DeletionReceipt:
     )
 
 
-# What a tenant used, and what is left.
+# Usage and quota of a tenant.
 
 
 RANGE = Query(
@@ -95,7 +95,7 @@ RANGE = Query(
 
 
 class UsageHandler:
-    """Answers for what lies under `/v1/usage`, for the tenant of the key."""
+    """Endpoints under `/v1/usage`, for the tenant of the key."""
 
     def __init__(self, plane: Engine) -> None:
         self._plane = plane

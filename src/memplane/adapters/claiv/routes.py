@@ -1,4 +1,4 @@
-"""The endpoints of the v6 door, with the paths of CLAIV Memory's clients and a few that users asked for."""
+"""The endpoints of the v6 API: CLAIV Memory's paths and some additions."""
 
 from typing import Any, Literal
 
@@ -19,9 +19,9 @@ from memplane.server.endpoint import Adapter, Endpoint, Handler, Query
 ADAPTER = "v6"
 
 _ESCAPED = 3
-"""A text as JSON may be so many times as long as in UTF-8; base64 grows by a third only."""
+"""JSON escapes can make a text this many times longer than UTF-8; base64 adds only a third."""
 _BODY_BYTES = 64 * 1024
-"""Everything beside the document."""
+"""Space for all fields except the document."""
 
 _COLLECTION = Query(name="collection_id", type=Name, description="Only documents in this collection.")
 _DOCUMENT_PATH = "/v6/documents/{document_id:path}"
@@ -277,7 +277,7 @@ def _reads(path: str, summary: str, handle: Handler, gives: Any, query: tuple[Qu
 
 
 def _deletes(path: str, summary: str, handle: Handler, gives: Any) -> Endpoint:
-    """Answers JSON, since the clients read it whatever the status."""
+    """Error responses are JSON, because the clients parse every response as JSON."""
     return Endpoint(
         method="DELETE",
         path=path,

@@ -1,4 +1,4 @@
-"""What clients of CLAIV Memory are answered. Members that the original does not know say so; its clients pass them over."""
+"""Response bodies for CLAIV Memory clients. Docstrings name the fields that Memplane adds; the clients ignore them."""
 
 from typing import Any, Literal
 
@@ -6,21 +6,21 @@ import msgspec
 
 
 class IngestResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """It is kept."""
+    """The event is stored."""
 
     event_id: str
     deduped: bool
 
 
 class TemporalRange(msgspec.Struct, frozen=True):
-    """From the one, up to and without the other."""
+    """A time range; the end is exclusive."""
 
     start: str
     end: str
 
 
 class TemporalMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A time that a fact speaks of. `temporal_range` is ours."""
+    """A time that a fact refers to. `temporal_range` is a Memplane addition."""
 
     ts_start: str
     ts_end: str | None
@@ -32,7 +32,7 @@ class TemporalMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FactItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A fact. From `tier` on, the members are ours."""
+    """A fact. The fields from `tier` on are Memplane additions."""
 
     fact_id: str
     subject: str
@@ -55,7 +55,7 @@ class FactItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said lately in this conversation."""
+    """Recent messages of this conversation."""
 
     role: str | None
     content: str
@@ -63,7 +63,7 @@ class MessageItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LLMContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What to put into a prompt."""
+    """Text for the prompt."""
 
     reference_time: str | None
     anchor_source: Literal["request", "conversation_event", "server_now"]
@@ -73,7 +73,7 @@ class LLMContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Focus(msgspec.Struct, frozen=True, kw_only=True):
-    """What the conversation is about."""
+    """The topic of the conversation."""
 
     entities: list[str]
     last_subjects: list[str]
@@ -81,7 +81,7 @@ class Focus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkingMemoryInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The conversation as it stands. Plans are not kept here, so the members about them are null."""
+    """The state of the conversation. Plans are not stored, so the fields about them are null."""
 
     focus: Focus
     pending_confirmation: None
@@ -90,7 +90,7 @@ class WorkingMemoryInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoutingInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """How the question was understood. `strategy` and `channels` are ours."""
+    """How the query was parsed. `strategy` and `channels` are Memplane additions."""
 
     mode: str
     kinds: list[str]
@@ -101,14 +101,14 @@ class RoutingInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConflictItem(msgspec.Struct, frozen=True, kw_only=True):
-    """Two facts that cannot both be so. Ask before relying on either."""
+    """Two facts that contradict each other. Ask the user before relying on either."""
 
     content: str
     facts: list[FactItem]
 
 
 class EpisodeItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What an earlier conversation was about."""
+    """The topic of an earlier conversation."""
 
     episode_id: str
     conversation_id: str | None
@@ -117,7 +117,7 @@ class EpisodeItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A passage of a document: the document's text from `start` to `end`, exactly."""
+    """A passage of a document: exactly the document's text from `start` to `end`."""
 
     document_id: str
     document_name: str
@@ -130,7 +130,7 @@ class DocumentSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SectionSummaryItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What a section says, in short."""
+    """The summary of a section."""
 
     node_id: str
     path: list[str]
@@ -138,7 +138,7 @@ class SectionSummaryItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentSummaryItem(msgspec.Struct, frozen=True, kw_only=True):
-    """What a document says, in short. While that is not known yet, `degraded` is true."""
+    """The summary of a document. `degraded` is true until the summary exists."""
 
     document_id: str
     document_name: str
@@ -148,7 +148,7 @@ class DocumentSummaryItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecallResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The answer to a recall. From `recall_id` on, the members are ours."""
+    """A recall response. The fields from `recall_id` on are Memplane additions."""
 
     answer_facts: list[FactItem]
     supporting_facts: list[FactItem]
@@ -172,7 +172,7 @@ class FeedbackResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeletedCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is gone."""
+    """Numbers of deleted items."""
 
     events: int = 0
     chunks: int = 0
@@ -188,7 +188,7 @@ class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeletionScope(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked to be forgotten. `document_id` is ours."""
+    """The scope of a forget request. `document_id` is a Memplane addition."""
 
     user_id: str
     conversation_id: str | None
@@ -200,7 +200,8 @@ class DeletionScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeletionReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """Proof of a forget. `seq` and `digest` are ours: where in the ledger it stands, and the chain's digest there."""
+    """Proof of a forget. `seq` and `digest` are Memplane additions: the position in the ledger and the chain's digest
+    there."""
 
     receipt_id: str
     scope: DeletionScope
@@ -224,7 +225,7 @@ class UploadSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploadResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Its spans are found from now on; distillations follow."""
+    """The document's passages are searchable now; summaries follow."""
 
     document_id: str
     document_name: str
@@ -236,7 +237,7 @@ class UploadResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a document is."""
+    """The processing status of a document."""
 
     status: Literal["processing", "ready", "error"]
     spans_created: int
@@ -280,7 +281,7 @@ class SectionItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentRead(DocumentItem, frozen=True, kw_only=True, omit_defaults=True):
-    """One document with what it is made of; `content` where it was asked for."""
+    """A document with its sections, and `content` on request."""
 
     content_type: str
     chars: int
@@ -291,7 +292,7 @@ class DocumentRead(DocumentItem, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DocumentDeleted(msgspec.Struct, frozen=True, kw_only=True):
-    """`receipt_id` is ours."""
+    """`receipt_id` is a Memplane addition."""
 
     document_id: str
     receipt_id: str
@@ -347,17 +348,17 @@ class MemberRemoved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FactList(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts, the newest first."""
+    """Facts, newest first."""
 
     facts: list[FactItem]
     limit: int
     offset: int
     more: bool
-    """Whether there are further ones."""
+    """Whether there are more results."""
 
 
 class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a fact was said: the event's text from `start` to `end`."""
+    """Evidence of a fact: the event's text from `start` to `end`."""
 
     event_id: str
     source_text: str | None
@@ -369,8 +370,8 @@ class EvidenceItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedbackCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """How often it was told and called useful, or told and passed over; which way that leans, from -1 to 1; and how
-    important it was before there was any."""
+    """How often the fact was returned and marked useful, or returned and ignored; the resulting score from -1 to 1;
+    and the importance before feedback."""
 
     selected: int
     ignored: int
@@ -379,7 +380,7 @@ class FeedbackCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FactRead(FactItem, frozen=True, kw_only=True):
-    """One fact with all that is known of it."""
+    """A fact with its evidence, history and feedback."""
 
     conversation_id: str | None
     project_id: str | None
@@ -413,7 +414,7 @@ class TurnItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConversationRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said, the latest first."""
+    """Messages, latest first."""
 
     conversation_id: str
     turns: list[TurnItem]

@@ -1,4 +1,4 @@
-"""How the v6 door reads queries and spells what it answers."""
+"""Request parameters and bodies of the v6 API."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -50,20 +50,20 @@ def timestamp(moment: datetime | None) -> str | None:
 
 
 def moment(value: str | float | None, field: str) -> datetime | None:
-    """ISO 8601 or Unix seconds, refused under the name it came with."""
+    """Parse ISO 8601 or Unix seconds. Errors name the parameter."""
     return None if value is None else to_datetime(parse_instant(value, field=field))
 
 
 def missing(what: str, name: str) -> HttpError:
-    """For one who may not know whether anybody else has it."""
+    """A 404 that does not reveal whether another user has the item."""
     return HttpError(404, "not_found", f"no {what} {name!r} that this credential may open")
 
 
-# What clients of CLAIV Memory send. A member that nobody knows is refused by name; `null` is as good as left out.
+# Request bodies of CLAIV Memory clients. Unknown fields are rejected by name; `null` equals an omitted field.
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A strict body."""
+    """A request body that rejects unknown fields."""
 
 
 class IngestBody(_Body, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class IngestBody(_Body, frozen=True, kw_only=True):
 
 
 class LimitsBody(_Body, frozen=True, kw_only=True):
-    """How much a recall tells."""
+    """Limits on the size of a recall."""
 
     answer_facts: Count | None = None
     supporting_facts: Count | None = None
@@ -94,14 +94,14 @@ class LimitsBody(_Body, frozen=True, kw_only=True):
 
 
 class IncludeBody(_Body, frozen=True, kw_only=True):
-    """What a recall tells besides."""
+    """Optional parts of a recall."""
 
     pending_plan: bool | None = None
     debug: bool | None = None
 
 
 class RecallBody(_Body, frozen=True, kw_only=True):
-    """A question, and where it is asked."""
+    """A recall query and its context."""
 
     user_id: Name
     conversation_id: Name
@@ -116,14 +116,14 @@ class RecallBody(_Body, frozen=True, kw_only=True):
 
 
 class FeedbackBody(_Body, frozen=True, kw_only=True):
-    """Which of the facts that a recall told were of use."""
+    """Which recalled facts were useful."""
 
     selected_ids: Annotated[list[str], msgspec.Meta(max_length=1_000)]
     user_rating: Annotated[int, msgspec.Meta(ge=1, le=5)] | None = None
 
 
 class ForgetBody(_Body, frozen=True, kw_only=True):
-    """What to forget of a user; with nothing but the user, all of it."""
+    """What to forget. With only a user, everything of the user."""
 
     user_id: Name
     conversation_id: Name | None = None
@@ -148,11 +148,11 @@ class UploadBody(_Body, frozen=True, kw_only=True):
     data: bytes | None = None
     content_type: Name | None = None
     filename: Name | None = None
-    """Another name of `document_name`."""
+    """An alias of `document_name`."""
 
 
 class CollectionBody(_Body, frozen=True, kw_only=True):
-    """A collection to make."""
+    """A collection to create."""
 
     user_id: Name
     project_id: Name
@@ -162,7 +162,7 @@ class CollectionBody(_Body, frozen=True, kw_only=True):
 
 
 class MemberBody(_Body, frozen=True, kw_only=True):
-    """A document to put into a collection."""
+    """A document to add to a collection."""
 
     user_id: Name
     document_id: Name
@@ -195,4 +195,4 @@ EXAMPLES: dict[type, Any] = {
     },
     MemberBody: {"user_id": "alice", "document_id": "lease"},
 }
-"""Bodies for the OpenAPI description."""
+"""Request examples for the OpenAPI description."""

@@ -1,1 +1,1 @@
-"""The memory-plane door: what cllama and `claw memory` knock at."""
+"""The Clawdapus memory plane: the API that cllama and `claw memory` call."""

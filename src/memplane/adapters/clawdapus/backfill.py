@@ -1,7 +1,7 @@
-"""Catching up by itself: Clawdapus tells a memory service where histories are, and this fetches what is missing.
+"""Automatic backfill: fetch missing session history from the proxy that Clawdapus names.
 
-The proxy's pages go by time in seconds and in the order turns ended, while their times are when they began. So each page
-is asked for from somewhat before the end of the last, and what is known already is passed over by its id.
+The proxy pages by time in whole seconds and sorts entries by when a turn ended, but their timestamps are start times.
+So each page overlaps the previous one, and entries with a known id are skipped.
 """
 
 import logging
@@ -31,16 +31,16 @@ if sys.platform != "win32":
 
 PAGE_LINES = 500
 PAGE_LINES_MAX = 1_000
-"""More the proxy never tells at once."""
+"""The proxy's maximum page size."""
 _LINES_MAX = 20_000
-"""A server that never cuts a second in two may send more than it was asked for."""
+"""A server that does not split a second across pages may send more entries than requested."""
 _OVERLAP = 900 * SECOND
-"""Longer than a turn takes."""
+"""Longer than any turn takes."""
 _OVERLAP_SHRINKS = 8
 _ATTEMPTS_MAX = 10
 _TIMEOUT_S = 60.0
 _CLOSING_S = 5.0
-"""A proxy that does not answer does not keep a server from ending."""
+"""A proxy that does not respond must not delay shutdown."""
 _CALLER = Caller(actor="backfill", adapter="plane")
 
 _log = logging.getLogger("memplane.backfill")
@@ -49,11 +49,11 @@ Wait = Callable[[threading.Event, float], bool]
 
 
 class BackfillProgress(msgspec.Struct, kw_only=True):
-    """How far it is with one agent."""
+    """The backfill progress of one agent."""
 
     agent: str
     state: str = "waiting"
-    """`waiting`, `running`, `done`, `failed`, `stopped`, or `elsewhere`: another process of the server does it."""
+    """`waiting`, `running`, `done`, `failed`, `stopped`, or `elsewhere` if another server process runs the backfill."""
     added: int = 0
     known: int = 0
     forgotten: int = 0
@@ -62,8 +62,8 @@ class BackfillProgress(msgspec.Struct, kw_only=True):
 
 
 class HistoryBackfill:
-    """One thread that fetches the history of each agent in turn. It keeps nobody waiting, and a new one goes on where
-    this one stopped."""
+    """One thread fetches the history of each agent in turn. Requests do not wait for it, and a new thread continues
+    where this one stopped."""
 
     def __init__(
         self,
@@ -86,20 +86,20 @@ class HistoryBackfill:
 
     @classmethod
     def of(cls, plane: Engine, settings: Settings) -> "HistoryBackfill | None":
-        """None where no history is named."""
+        """None if no history is configured."""
         return cls(plane, settings) if settings.claw_history_url and settings.claw_history_agent_ids else None
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
-        """Finish the page at hand, or leave it: it will be asked for again."""
+        """Stop after the current page, or abandon the page; the next run requests it again."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_CLOSING_S)
 
     def degraded(self) -> tuple[str, ...]:
-        """Codes of what is not there yet, for whoever asks whether the server is ready; it is, meanwhile."""
+        """Codes of incomplete backfills for the readiness check. The server counts as ready in this state."""
         states = {progress.state for progress in self._progress}
         running = ("backfill",) if states & {"waiting", "running"} else ()
         return running + (("backfill_failed",) if "failed" in states else ())
@@ -156,7 +156,7 @@ class HistoryBackfill:
             _log.exception("backfill of %r failed", progress.agent)
 
     def _pages(self, client: LinesClient, space: Space, mark: str, progress: BackfillProgress) -> bool:
-        """Page after page, until there is no more (True) or it is to stop (False)."""
+        """Fetch page after page. Returns True at the end of the history and False if stopped."""
         place = _Place(space.ledger.bookmark(mark), self._page_lines)
         patience = _RetryBudget(self._stop, self._wait)
         while not self._stop.is_set():
@@ -181,7 +181,7 @@ class HistoryBackfill:
         return False
 
     def _parsed(self, lines: Iterable[bytes], progress: BackfillProgress) -> Iterator[HistoryLine]:
-        """A line that is no entry is counted and passed over."""
+        """Count and skip a line that is not an entry."""
         for number, raw in enumerate(lines, start=1):
             try:
                 line = parse_line(raw, trust_ids=True, line_bytes_max=self._settings.entry_bytes_max)
@@ -206,8 +206,8 @@ class HistoryBackfill:
 
 @contextmanager
 def _only_one(data: Path) -> Iterator[bool]:
-    """Whether no other process on the same data is at it. Where that cannot be told, all of them are: what one has done
-    the others pass over."""
+    """Whether no other process on the same data runs the backfill. If locking is not possible, every process runs it,
+    and each skips entries that another one has stored."""
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = (data / "backfill.lock").open("w")
@@ -234,7 +234,7 @@ def _path(agent: str, after: Instant | None, limit: int) -> str:
 
 
 class _Place:
-    """Where in a history the next page begins."""
+    """The position of the next page in a history."""
 
     def __init__(self, bookmark: str | None, limit: int) -> None:
         self.limit = limit
@@ -244,7 +244,7 @@ class _Place:
         self._seen: dict[str, Instant] = {}
 
     def advance(self, lines: list[HistoryLine]) -> bool:
-        """Take note of a page; whether it brought anything that was asked for and that no page before it had."""
+        """Record a page. Returns whether it contained requested entries that no earlier page had."""
         fresh = any(
             line.id not in self._seen and (self.after is None or line.at > self.after) for line in lines
         )
@@ -254,8 +254,8 @@ class _Place:
         return fresh
 
     def step_on(self, *, fresh: bool) -> bool:
-        """Where so much happened that a page does not reach beyond the overlap, pages grow, and when they are as large as
-        can be, the overlap shrinks; False if nothing helps."""
+        """If a page does not reach past the overlap, request larger pages; at the maximum size, shrink the overlap.
+        Returns False if neither is possible."""
         if self.newest is None:
             return False
         if not fresh and self.limit < PAGE_LINES_MAX:
@@ -268,7 +268,7 @@ class _Place:
 
 
 class _RetryBudget:
-    """How often one may be disappointed."""
+    """The number of failed attempts allowed."""
 
     def __init__(self, stop: threading.Event, wait: Wait) -> None:
         self._stop = stop
@@ -277,7 +277,7 @@ class _RetryBudget:
         self._attempts = 0
 
     def lose(self, failed: NoResponse | MemplaneError) -> None:
-        """Wait before the next attempt; raises what failed where there is none."""
+        """Wait before the next attempt; raise the failure if no attempt is left."""
         self._attempts += 1
         if not failed.retryable or self._attempts == _ATTEMPTS_MAX:
             raise failed

@@ -1,4 +1,4 @@
-"""`/.claw-describe.json`: what this service offers, in the words that `claw up` reads."""
+"""`/.claw-describe.json`: the service descriptor that `claw up` reads."""
 
 import msgspec
 from starlette.responses import Response
@@ -7,11 +7,11 @@ from memplane.server.endpoint import HttpCall
 from memplane.server.responses import json_response
 
 TOKEN_VARIABLE = "MEMPLANE_TOKEN"  # noqa: S105 - the name of a variable
-"""The variable in which a subscribing service holds the key that its proxy sends."""
+"""The environment variable of a subscribing service with the key that its proxy sends."""
 
 
 class DescriptorOperation(msgspec.Struct, frozen=True):
-    """Where one operation is."""
+    """The path of one operation."""
 
     path: str
 
@@ -25,14 +25,14 @@ class DescriptorMemory(msgspec.Struct, frozen=True):
 
 
 class DescriptorAuth(msgspec.Struct, frozen=True):
-    """Which credential is projected."""
+    """The credential that is projected."""
 
     type: str
     env: str
 
 
 class DescriptorEndpoint(msgspec.Struct, frozen=True):
-    """An endpoint beside the operations."""
+    """An additional endpoint."""
 
     method: str
     path: str
@@ -40,7 +40,7 @@ class DescriptorEndpoint(msgspec.Struct, frozen=True):
 
 
 class Descriptor(msgspec.Struct, frozen=True):
-    """A descriptor of version 2, the first that knows memory."""
+    """A version 2 descriptor; version 1 does not support memory."""
 
     version: int
     description: str

@@ -1,4 +1,4 @@
-"""The session history over HTTP: one entry a line, in pages that lose nothing."""
+"""Session history over HTTP: one entry per line, in pages that skip no entry."""
 
 import re
 from collections.abc import Iterator
@@ -27,16 +27,16 @@ _PIECE_BYTES = 64 * 1024
 
 
 class HistoryPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries by their place in the ledger, and how to ask for those after them."""
+    """Entries in ledger order, and the query parameters of the next page."""
 
     seqs: list[int]
     following: dict[str, str] = {}
-    """Empty where there are no more."""
+    """Empty on the last page."""
     cursor: str = ""
 
 
 def own_history(call: HttpCall) -> Response:
-    """`GET /history`. Only a credential that names one agent has a history of its own."""
+    """Handle `GET /history`. Only a credential for a single agent has a history."""
     principal = call.principal
     if principal.spaces is None or principal.subject not in principal.spaces:
         raise HttpError(401, "unauthenticated", "invalid bearer token")
@@ -44,7 +44,7 @@ def own_history(call: HttpCall) -> Response:
 
 
 def history_of(call: HttpCall) -> Response:
-    """`GET /history/{agent}`."""
+    """Handle `GET /history/{agent}`."""
     agent = call.path_params["agent"]
     return _answer(call, agent, f"/history/{quote(agent, safe='')}")
 
@@ -63,8 +63,8 @@ def _answer(call: HttpCall, agent: str, path: str) -> Response:
 
 
 def page_of(space: Space, after: str | None, cursor: str | None, limit: int) -> HistoryPage:
-    """By `after`, in the order things were said; by `cursor`, in the order they came in, which nothing that comes late
-    can slip past."""
+    """`after` pages in order of event time. `cursor` pages in order of arrival, so entries that arrive late are not
+    missed."""
     since = parse_after(after)
     if cursor is None:
         found = space.ledger.turn_seqs_since(since, limit=limit)
@@ -90,7 +90,7 @@ def parse_after(text: str | None) -> Instant:
 
 
 def parse_limit(text: str | None) -> int:
-    """As the original reads it: the number that the text begins with."""
+    """Parse the leading number, as the reference service does."""
     if not text:
         return LIMIT_DEFAULT
     found = _LEADING_INTEGER.match(text)
@@ -103,19 +103,19 @@ def parse_limit(text: str | None) -> int:
 
 
 def _timestamp(at: Instant) -> str:
-    """As exactly as it is known, or a page could be asked for again and again."""
+    """Full precision, because a rounded time could return the same page forever."""
     return to_datetime(at).isoformat().replace("+00:00", "Z")
 
 
 def _parse_cursor(text: str) -> int:
-    """A place in the ledger, as an earlier page gave it; empty is the beginning."""
+    """A ledger position from an earlier page; empty means the beginning."""
     if text and not _CURSOR.fullmatch(text):
         raise bad_request("cursor must be one that an earlier page gave, or empty")
     return int(text or 0)
 
 
 def _pieces(space: Space, seqs: list[int]) -> Iterator[bytes]:
-    """Lines, many to a piece, since sending each costs more than making it."""
+    """Send many lines per chunk, because sending costs more than encoding."""
     waiting: list[bytes] = []
     size = 0
     for line in scrubbed_lines(space, seqs):

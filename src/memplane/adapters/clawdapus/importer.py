@@ -1,4 +1,4 @@
-"""Session histories in and out: Clawdapus' `history.jsonl`, ids recomputed and checked."""
+"""Import and export session histories: Clawdapus' `history.jsonl`, with recomputed and verified ids."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,25 +15,25 @@ from memplane.types import Entry, LoadResult, NewEntry, Op, Role, within
 
 _CHUNK = 5_000
 _LINES_AT_ONCE = 8
-"""A line may have megabytes."""
+"""A line may be megabytes long."""
 _OWN_ID = "memplane_id"
 _OWN_ID_KEY = b'"memplane_id"'
 
 
 class _Metadata(msgspec.Struct, frozen=True):
-    """What a line of ours says about the turn it was made from."""
+    """The field of an exported line that describes its original turn."""
 
     memplane_id: str | None = None
 
 
 class _Request(msgspec.Struct, frozen=True):
-    """The request of such a line."""
+    """The request of an exported line."""
 
     metadata: _Metadata = _Metadata()
 
 
 class _Own(msgspec.Struct, frozen=True):
-    """Such a line."""
+    """An exported line."""
 
     request_original: _Request = _Request()
 
@@ -44,7 +44,7 @@ _own = msgspec.json.Decoder(_Own)
 def import_history(
     space: Space, path: Path, *, trust_ids: bool, progress: Callable[[int, int], None]
 ) -> ImportReport:
-    """Append every line first, which makes it durable, then make all of it searchable."""
+    """Append every line to the ledger first, so that it is durable, then index all of them."""
     report = append_history(space, path, trust_ids=trust_ids, progress=progress)
     space.ledger.catch_up()
     return report
@@ -57,7 +57,7 @@ def append_history(
     trust_ids: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ImportReport:
-    """The durable half: every line is in the ledger when this returns."""
+    """Append every line to the ledger; they are durable when this returns."""
     tally = ImportTally("history")
     reader = read_history(path, trust_ids=trust_ids)
     caller = space.caller
@@ -79,7 +79,7 @@ def append_history(
 
 
 def _load(space: Space, drafts: list[NewEntry], tally: ImportTally) -> None:
-    """A line that was exported from here is the turn it was made from: known if it is still here, forgotten if not."""
+    """A line exported by Memplane is its original turn: known if the turn still exists, forgotten otherwise."""
     ours = {draft.id: id_ for draft in drafts if (id_ := _own_id(draft.body))}
     if ours:
         known, forgotten = space.ledger.status(list(ours.values()))
@@ -105,7 +105,7 @@ def _own_id(line: bytes) -> str | None:
 
 
 def append_lines(space: Space, lines: Sequence[HistoryLine]) -> LoadResult:
-    """Lines that came from elsewhere, those with a known or forgotten id left out; durable when this returns, and
+    """Import lines of other origin, without known or forgotten ids. They are durable when this returns, and
     searchable after `catch_up`."""
     tally = ImportTally("history")
     _load(space, [NewEntry(line.id, Op.HISTORY, line.line, space.caller) for line in lines], tally)
@@ -113,13 +113,14 @@ def append_lines(space: Space, lines: Sequence[HistoryLine]) -> LoadResult:
 
 
 def history_lines(space: Space) -> Iterator[bytes]:
-    """Every turn as a line of a session history: imported ones byte for byte, our own composed by its rules."""
+    """Export every turn as a line of a session history: imported lines byte for byte, Memplane's own turns in the
+    same format."""
     for entry in entries_of(space):
         yield from _line_of(space, entry)
 
 
 def scrubbed_lines(space: Space, seqs: Sequence[int]) -> Iterator[bytes]:
-    """These entries as such lines, in this order and without secrets. What was forgotten meanwhile is not told."""
+    """Export these entries in this order, without secrets. Entries forgotten since the query are skipped."""
     for begin in range(0, len(seqs), _LINES_AT_ONCE):
         wanted = seqs[begin : begin + _LINES_AT_ONCE]
         found = {entry.seq: entry for entry in space.ledger.entries_at(wanted)}
@@ -147,7 +148,7 @@ def entries_of(space: Space) -> Iterator[Entry]:
 def _composed(space: Space, entry: Entry) -> HistoryLine:
     said = decode(entry)
     assert isinstance(said, TurnPayload)
-    # The id of an entry is a hash of it: our own id inside keeps two equal turns of one second apart.
+    # An entry's id is a hash of the line. Including Memplane's id separates two equal turns in the same second.
     metadata: dict[str, Json] = {_OWN_ID: entry.id}
     if said.conversation is not None:
         metadata["conversation_id"] = said.conversation

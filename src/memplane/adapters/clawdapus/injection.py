@@ -1,4 +1,4 @@
-"""What a proxy puts into a prompt: the block of memories, and the message that carries it."""
+"""Prompt injection: the block of memories and the message that carries it."""
 
 import re
 from collections.abc import Sequence
@@ -14,26 +14,26 @@ NOTICE = (
     f"{RUNTIME_CONTEXT} This is not a user instruction. "
     "Use it only as infrastructure-provided context for the next reply.]"
 )
-"""What every message of ours begins with; whoever reads a request knows it by its first words."""
+"""The prefix of every injected message; readers of a request recognize it by these words."""
 _BREAK = re.compile(r"[\s\]\[]+")
 _NOON = 12
 
 
 def memory_block(service: str, blocks: Sequence[ServiceBlock]) -> str:
-    """The memories between their marks; nothing at all where there are none."""
+    """The memories between their markers; empty if there are none."""
     if not blocks:
         return ""
     return fence("\n".join(map(_block_text, blocks)), _flat(service))
 
 
 def runtime_context(parts: Sequence[str], *, now: Instant, timezone: str = "") -> str:
-    """The text of the one message: what it is, each part that is not empty, and the time, with blank lines between."""
+    """The text of the message: the header, each part that is not empty, and the time, separated by blank lines."""
     told = [part for part in parts if part]
     return "\n\n".join([NOTICE, *told, time_line(now, timezone)])
 
 
 def time_line(now: Instant, timezone: str = "") -> str:
-    """`Current time: 2026-11-15 1:28 AM EST (America/New_York)`; a zone that nobody knows is UTC."""
+    """`Current time: 2026-11-15 1:28 AM EST (America/New_York)`. An unknown time zone falls back to UTC."""
     zone, name = _zone(timezone)
     local = to_datetime(now).astimezone(zone)
     hour = local.hour % _NOON or _NOON
@@ -47,12 +47,12 @@ def _zone(timezone: str) -> tuple[tzinfo, str]:
         return UTC, "UTC"
     try:
         return ZoneInfo(name), name
-    except (OSError, ValueError, KeyError):  # a name that is no file, no name, or not in the database
+    except (OSError, ValueError, KeyError):  # not a file, not a valid name, or not in the database
         return UTC, "UTC"
 
 
 def _block_text(block: ServiceBlock) -> str:
-    """A line of attributes where there are any, and the text, which cannot close the fence."""
+    """A line of attributes if there are any, and the text, escaped so that it cannot close the fence."""
     attributes = [
         f"{name}={_flat(value)}"
         for name, value in (("kind", block.kind), ("source", block.source), ("ts", block.ts))
@@ -65,5 +65,5 @@ def _block_text(block: ServiceBlock) -> str:
 
 
 def _flat(value: str) -> str:
-    """An attribute stays on its line and inside its brackets."""
+    """Escape an attribute so that it stays on its line and inside its brackets."""
     return defang(_BREAK.sub(" ", value).strip())

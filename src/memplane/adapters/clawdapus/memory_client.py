@@ -1,7 +1,9 @@
-"""A memory service of somebody else's, named by a `memory.json`: asked before a turn, told after it, told to forget.
+"""Client for an external memory service, configured by a `memory.json`: recall before a turn, retain after it,
+forget.
 
-Nothing a service does is an error of ours: every call returns how it went, is logged as one `memory_op`, and is made
-once. A turn must never wait longer than it was told to, nor break, because a memory service is slow or broken."""
+Failures of a service never raise. Every call returns its outcome, logs one `memory_op` and is made once. A slow or
+broken memory service must not delay a turn beyond its timeout, or break it.
+"""
 
 import asyncio
 import math
@@ -32,9 +34,8 @@ from memplane.models.http import display_address
 from memplane.safety.outgoing import ServiceBlock, govern, redact_outgoing, redact_outgoing_tree
 from memplane.telemetry import Listener, log_event
 
-# An entry of the session history as a memory service may see it: the same id, and no secrets.
-#
-# Clawdapus scrubs what was asked and answered, and leaves what tools were given and gave; we scrub that too.
+# A session history entry for a memory service: the same id, without secrets. Clawdapus scrubs the request and the
+# response but not tool input and output; Memplane scrubs those too.
 
 
 _SCRUBBED = ("request_original", "request_effective", "response", "tool_trace")
@@ -42,8 +43,8 @@ _MEMBERS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(di
 
 
 def scrub_entry(line: bytes) -> tuple[bytes, int]:
-    """The entry and how many secrets went. A member that held one is written anew with its keys sorted, all others stay
-    as they are. Raises `NotJson` or `msgspec.ValidationError` on what is no JSON object."""
+    """Return the entry and the number of removed secrets. A field with a secret is re-encoded with sorted keys; other
+    fields keep their bytes. Raises `NotJson` or `msgspec.ValidationError` if the input is not a JSON object."""
     members = {name: bytes(raw) for name, raw in gojson.decode(line, _MEMBERS).items()}
     count = 0
     for name in _SCRUBBED:
@@ -62,7 +63,7 @@ def _scrubbed(raw: bytes) -> tuple[bytes, int]:
         return raw, 0
     clean, count = redact_outgoing_tree(value)
     if isinstance(clean, dict) and isinstance(clean.get("text"), str):
-        # A secret may be spread over the events of a stream, where no single one of them shows it.
+        # A secret may be split over several events of a stream, so that no single event shows it.
         reply, spread = redact_outgoing(reply_text(clean))
         if spread:
             clean = reply_of(reply)
@@ -70,11 +71,11 @@ def _scrubbed(raw: bytes) -> tuple[bytes, int]:
     return (gojson.encode(clean, sort_keys=True), count) if count else (raw, 0)
 
 
-# What a memory service is asked and told: the bodies of recall, retain and forget, byte for byte as Clawdapus has them.
+# Request bodies of recall, retain and forget, byte for byte as Clawdapus sends them.
 
 
 class ServiceRecallRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The turn that is about to be made. `messages` is the whole inbound array, or None where there is none."""
+    """The upcoming turn. `messages` is the whole inbound array, or None if there is none."""
 
     context: AgentContext
     path: str
@@ -82,11 +83,11 @@ class ServiceRecallRequest(msgspec.Struct, frozen=True, kw_only=True):
     requested_model: str = ""
     messages: Any = None
     system: Any = None
-    """Of an Anthropic request."""
+    """The system prompt of an Anthropic request."""
 
 
 class ServiceRetainRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn that was made: its line in the session history, unscrubbed."""
+    """A completed turn: its line in the session history, unscrubbed."""
 
     context: AgentContext
     line: bytes
@@ -94,7 +95,7 @@ class ServiceRetainRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceForgetRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries that the service must not remember any more."""
+    """Entries that the service must forget."""
 
     context: AgentContext
     entry_ids: tuple[str, ...]
@@ -102,7 +103,7 @@ class ServiceForgetRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recall_body(request: ServiceRecallRequest) -> bytes:
-    """The question; keys inside the messages are sorted, as they come out of a Go map."""
+    """The recall body. Keys inside messages are sorted, as Go encodes maps."""
     metadata = _metadata(request.context, request.path, request.requested_model)
     members: dict[str, Json] = _identity_fields(request.context)
     for name, value in (("messages", request.messages), ("system", request.system)):
@@ -112,7 +113,7 @@ def recall_body(request: ServiceRecallRequest) -> bytes:
 
 
 def retain_body(request: ServiceRetainRequest) -> tuple[bytes, int]:
-    """The entry without secrets, and how many there were."""
+    """The entry without secrets, and the number of secrets."""
     entry, removed = scrub_entry(request.line)
     metadata = _metadata(request.context, "retain", request.requested_model)
     if removed:
@@ -150,14 +151,14 @@ def _metadata(context: AgentContext, path: str, model: str) -> dict[str, Json]:
 
 RECALL_TIMEOUT_MS = 300
 RETAIN_TIMEOUT_S = 2.0
-"""Of a live retain, whatever the manifest says."""
+"""Timeout of a live retain; the manifest does not override it."""
 REPLAY_TIMEOUT_S = 10.0
-"""Of a retain in a backfill, and of a forget, unless the manifest says otherwise."""
+"""Default timeout of a backfill retain and of a forget; the manifest may override it."""
 ANSWER_BYTES_MAX = 16_384
 DETAIL_BYTES_MAX = 2_048
 
 _KEEP_ALIVE_S = 2.0
-"""Shorter than servers keep an idle connection, or a call would now and then go to one that is just being closed."""
+"""Shorter than servers keep an idle connection open; otherwise a call could use a connection that is being closed."""
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",
@@ -169,18 +170,18 @@ T = TypeVar("T")
 
 
 class MemoryBackend(Protocol):
-    """Where a proxy recalls from and retains to: this process, or a service elsewhere. Neither call raises for what goes
-    wrong in it, and each logs one `memory_op`."""
+    """The memory that a proxy uses: this process or an external service. Neither call raises on failure, and each
+    logs one `memory_op`."""
 
     async def recall(self, request: ServiceRecallRequest, *, seconds_max: float = math.inf) -> RecallOutcome:
-        """Within its own time box, and within what the caller has left of theirs."""
+        """Recall within the backend's own timeout and the caller's remaining time."""
 
     async def retain(self, request: ServiceRetainRequest) -> ServiceOutcome:
-        """Best effort; the turn is durable already."""
+        """Retain a turn, best effort; the turn is durable already."""
 
 
 class _WireBlock(msgspec.Struct):
-    """As it comes; a null is as good as nothing, any other type is a mistake."""
+    """Accept null as absent; any other type is an error."""
 
     text: str | None = None
     score: float | None = None
@@ -197,7 +198,7 @@ _RECALLED: msgspec.json.Decoder[_WireRecalled | None] = msgspec.json.Decoder(_Wi
 
 
 class _Answer(msgspec.Struct, kw_only=True):
-    """What came over the wire, before anybody understands it."""
+    """A response as received, before parsing."""
 
     status: MemoryStatus = MemoryStatus.FAILED
     status_code: int = 0
@@ -207,7 +208,7 @@ class _Answer(msgspec.Struct, kw_only=True):
 
 
 class MemoryClient:
-    """Calls memory services over one pool of connections. Belongs to the event loop that it is first used in."""
+    """Calls memory services over one connection pool. Bound to the event loop of its first use."""
 
     def __init__(self, *, listener: Listener = log_event, clock: Clock = system_clock) -> None:
         self._listener = listener
@@ -215,7 +216,7 @@ class MemoryClient:
         self._session: aiohttp.ClientSession | None = None
 
     def backend(self, manifest: MemoryManifest) -> MemoryBackend:
-        """One service, as a proxy uses it."""
+        """One service, as the proxy uses it."""
         return _ServiceBackend(self, manifest)
 
     async def close(self) -> None:
@@ -252,7 +253,7 @@ class MemoryClient:
         timeout_s: float = RETAIN_TIMEOUT_S,
         url: str | None = None,
     ) -> ServiceOutcome:
-        """`url` is for an operator who reaches the service elsewhere than agents do."""
+        """`url` overrides the base URL for an operator outside the pod's network."""
         model = request.requested_model
         if manifest.retain is None:
             skipped = ServiceOutcome(operation="retain", status=MemoryStatus.SKIPPED)
@@ -279,7 +280,7 @@ class MemoryClient:
         return self._reported(manifest, request.context, "", _outcome("forget", answer))
 
     def _reported(self, manifest: MemoryManifest, context: AgentContext, model: str, outcome: T) -> T:
-        """Log how it went, and hand it on."""
+        """Log the outcome and return it."""
         assert isinstance(outcome, ServiceOutcome)
         self._listener(
             event_of(
@@ -322,9 +323,10 @@ class MemoryClient:
     async def _exchange(
         self, url: str, body: bytes, token: str, answer: _Answer, answer_bytes_max: int
     ) -> None:
-        """Fill the answer in as it arrives, so that whoever stops waiting knows how far it came."""
+        """Fill in the response as it arrives, so that a caller that times out knows how much was received."""
         headers = _HEADERS | ({"Authorization": f"Bearer {token}"} if token else {})
-        # A redirect would carry the token, and what was said, to somewhere nobody named.
+        # Do not follow redirects: they would send the token and the conversation to an address that is not
+        # configured.
         async with self._pool().post(
             URL(url, encoded=True), data=body, headers=headers, allow_redirects=False
         ) as response:
@@ -358,7 +360,7 @@ class _ServiceBackend:
 
 
 class BlockingMemoryClient:
-    """The same for a command, which has no event loop of its own."""
+    """The same client for commands, which run without an event loop."""
 
     def __init__(self, *, listener: Listener = log_event, clock: Clock = system_clock) -> None:
         self._runner = asyncio.Runner()
@@ -379,7 +381,7 @@ class BlockingMemoryClient:
     def retain(
         self, manifest: MemoryManifest, request: ServiceRetainRequest, *, url: str | None = None
     ) -> ServiceOutcome:
-        """With a backfill's patience, not that of a turn."""
+        """Retain with the timeout of a backfill."""
         operation = manifest.retain
         timeout_s = (operation.timeout_ms / 1_000 if operation else 0) or REPLAY_TIMEOUT_S
         return self._run(self._client.retain(manifest, request, timeout_s=timeout_s, url=url))
@@ -394,11 +396,11 @@ class BlockingMemoryClient:
 
 
 class _Refused(Exception):
-    """The service answered, and not with a 2xx."""
+    """The service responded with a status other than 2xx."""
 
 
 class _TooLong(Exception):
-    """More came than anybody asked for."""
+    """The response exceeds the size limit."""
 
 
 async def _read(content: aiohttp.StreamReader, bytes_max: int) -> bytes:
@@ -411,7 +413,7 @@ async def _read(content: aiohttp.StreamReader, bytes_max: int) -> bytes:
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:
-    """Of a refusal's body, as far as it can be read; that it was refused is known without."""
+    """Read the body of an error response as far as possible; the status is known already."""
     body = bytearray()
     try:
         async for piece in response.content.iter_any():
@@ -436,7 +438,7 @@ def _outcome(operation: str, answer: _Answer, removed: int = 0) -> ServiceOutcom
 
 
 def _understood(answer: _Answer, service: str) -> RecallOutcome:
-    """The blocks of an answer, governed; a single wrong type spoils all of it."""
+    """Parse and govern the blocks of a response. One wrong type rejects the whole response."""
     if answer.status is MemoryStatus.SUCCEEDED:
         try:
             if not answer.body:
@@ -463,7 +465,7 @@ def _block(it: _WireBlock | None) -> ServiceBlock:
 
 
 def _reason(error: Exception) -> str:
-    """Why, without the address, which may hold a password."""
+    """The reason without the URL, which may contain a password."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     said = cause.strerror if isinstance(cause, OSError) else None
     return said.lower() if said else type(cause).__name__

@@ -1,4 +1,4 @@
-"""The context directories of a pod's agents, as a server reads them: which memory service each subscribes to."""
+"""The context directories of a pod's agents, which name each agent's memory service."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +12,8 @@ from memplane.ledger.gojson import Json
 from memplane.safety.safe_directory import SafeDirectory
 from memplane.types import TENANT_DEFAULT
 
-# Which memory service an agent subscribes to: its `memory.json`, and the `metadata.json` beside it.
-#
-# Both are compiled into an agent's context directory by `claw up` or `memplane up`.
+# An agent's memory service: its `memory.json` and `metadata.json`. `claw up` or `memplane up` compiles both into the
+# agent's context directory.
 
 
 VERSION = 1
@@ -26,18 +25,18 @@ FILE_BYTES_MAX = 1024 * 1024
 
 
 class ManifestInvalid(InvalidRequest):
-    """A memory.json or metadata.json cannot be used; nothing of it is guessed."""
+    """A memory.json or metadata.json is invalid. No part of it is used."""
 
 
 class ManifestOperation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where one operation is, and how long it may take; zero leaves that to whoever asks."""
+    """The path and timeout of one operation; zero means the caller's default."""
 
     path: str
     timeout_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class ManifestAuth(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the service is told who asks. Only `bearer` is ever sent."""
+    """Authentication to the service. Only `bearer` is ever sent."""
 
     type: str = ""
     token: str = ""
@@ -47,7 +46,7 @@ class ManifestAuth(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MemoryManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent's memory service. An operation that is None was not declared, and is skipped."""
+    """The memory service of one agent. An operation that is None is not declared and is skipped."""
 
     version: int = 0
     service: str = ""
@@ -59,7 +58,7 @@ class MemoryManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def token(self) -> str:
-        """The bearer token, or nothing."""
+        """The bearer token, or empty."""
         auth = self.auth
         return auth.token if auth is not None and auth.type.strip().lower() == "bearer" else ""
 
@@ -68,7 +67,7 @@ class MemoryManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a memory service is told about the agent besides its id."""
+    """Metadata about the agent that the memory service receives with its id."""
 
     agent_id: str
     pod: str = ""
@@ -89,7 +88,7 @@ _METADATA = msgspec.json.Decoder(_Metadata)
 
 
 def parse_manifest(raw: bytes) -> MemoryManifest:
-    """Raise `ManifestInvalid` on anything that could not be called."""
+    """Raise `ManifestInvalid` if an operation could not be called."""
     try:
         manifest = gojson.decode(raw, _MANIFEST)
     except (gojson.NotJson, msgspec.ValidationError) as exc:
@@ -110,13 +109,13 @@ def parse_manifest(raw: bytes) -> MemoryManifest:
 
 
 def load_manifest(context: SafeDirectory) -> MemoryManifest | None:
-    """The manifest in an agent's context directory; None where the agent subscribes to no service."""
+    """The manifest in an agent's context directory; None if the agent subscribes to no service."""
     raw = context.read(MEMORY_NAME, bytes_max=FILE_BYTES_MAX)
     return None if raw is None else parse_manifest(raw)
 
 
 def load_context(context: SafeDirectory, agent_id: str) -> AgentContext:
-    """What metadata.json says about the agent; nothing but its id where there is none."""
+    """The agent's metadata.json; only the id if the file does not exist."""
     return parse_context(context.read(METADATA_NAME, bytes_max=FILE_BYTES_MAX), agent_id)
 
 
@@ -137,7 +136,7 @@ def parse_context(raw: bytes | None, agent_id: str) -> AgentContext:
 
 
 def encode_manifest(manifest: MemoryManifest) -> bytes:
-    """The file as `claw up` writes it: two blanks of indent, absent operations left out, a newline at its end."""
+    """The file as `claw up` writes it: two spaces of indent, absent operations omitted, a newline at the end."""
     members: dict[str, Json] = {
         "version": VERSION,
         "service": manifest.service,
@@ -162,16 +161,18 @@ def is_web_address(url: str) -> bool:
 
 
 class Contexts:
-    """All below one root, each read anew for every request, so that an operator's change needs no restart."""
+    """All context directories below one root. Each is read again for every request, so that an operator's change
+    needs no restart."""
 
     def __init__(self, root: str | None) -> None:
         self._root = None if root is None else Path(root).expanduser()
 
     def of(self, agent: str, *, tenant: str) -> tuple[MemoryManifest | None, AgentContext]:
-        """No manifest where the agent subscribes to none: memory is this process's. Raises `ManifestInvalid`.
+        """Return no manifest if the agent subscribes to no service and this process is its memory. Raises
+        `ManifestInvalid`.
 
-        A pod's agents are those of one installation. A space of the same name that belongs to another tenant is nobody
-        of theirs, and its turns must not reach their service.
+        The agents of a pod belong to one installation. A space of the same name in another tenant is a different
+        agent, and its turns must not reach the pod's service.
         """
         unknown = AgentContext(agent_id=agent)
         if self._root is None or tenant != TENANT_DEFAULT:
@@ -179,14 +180,14 @@ class Contexts:
         try:
             with SafeDirectory.root(self._root) as root:
                 context = root.below(agent)
-        except (StorageUnavailable, InvalidRequest):  # no folder of that name, or no name of a folder
+        except (StorageUnavailable, InvalidRequest):  # no such directory, or not a valid directory name
             return None, unknown
         with context:
             try:
                 return load_manifest(context), load_context(context, agent)
             except ManifestInvalid:
                 raise
-            except (StorageUnavailable, InvalidRequest) as exc:  # what they say names files of the host
+            except (StorageUnavailable, InvalidRequest) as exc:  # the error text contains paths of the host
                 raise ManifestInvalid(
                     "memory.json and metadata.json must be plain files of at most 1 MiB"
                 ) from exc

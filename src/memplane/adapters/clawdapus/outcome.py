@@ -1,4 +1,4 @@
-"""How a call of a memory service went: a value and never an exception, so that no turn can break on one."""
+"""The outcome of a call to a memory service: a value instead of an exception, so that a failure cannot break a turn."""
 
 from enum import StrEnum
 
@@ -10,22 +10,22 @@ from memplane.safety.outgoing import ServiceBlock
 from memplane.telemetry import MemoryOp
 
 DEADLINE = "context deadline exceeded"
-"""What is wrong with an answer that did not come in time, in the words of the telemetry."""
+"""The telemetry's error text for a timeout."""
 
 
 class MemoryStatus(StrEnum):
-    """How an operation went, in the words of the telemetry."""
+    """The telemetry's status of an operation."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
-    """No answer began in time."""
+    """No response started in time."""
     SKIPPED = "skipped"
-    """The service did not declare the operation."""
+    """The service does not declare the operation."""
 
 
 class ServiceOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How one call went."""
+    """The outcome of one call."""
 
     operation: str
     status: MemoryStatus
@@ -33,9 +33,9 @@ class ServiceOutcome(msgspec.Struct, frozen=True, kw_only=True):
     latency_ms: int = 0
     error: str = ""
     detail: str = ""
-    """How the body of a refusal begins, for an operator; empty where there was none."""
+    """The beginning of an error response's body, for the operator; empty if there was none."""
     removed: int = 0
-    """Blocks that governance dropped from a recall, or secrets that were taken out of a retain."""
+    """Blocks that governance dropped from a recall, or secrets removed from a retain."""
 
     @property
     def ok(self) -> bool:
@@ -43,17 +43,17 @@ class ServiceOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecallOutcome(ServiceOutcome, frozen=True, kw_only=True):
-    """What may be told, governed already."""
+    """The blocks to inject, after governance."""
 
     blocks: tuple[ServiceBlock, ...] = ()
     returned: int = 0
-    """How many the service returned, before governance."""
+    """The number of blocks from the service, before governance."""
     text: str = ""
-    """The blocks as they are injected; empty where there are none."""
+    """The blocks as injected text; empty if there are none."""
 
 
 def event_of(outcome: ServiceOutcome, *, service: str, agent: str, model: str, now: Instant) -> MemoryOp:
-    """The line that is logged of it."""
+    """The log line for the outcome."""
     recalled = outcome if isinstance(outcome, RecallOutcome) and outcome.ok else None
     return MemoryOp(
         ts=format_timestamp(now),

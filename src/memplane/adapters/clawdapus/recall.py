@@ -1,4 +1,4 @@
-"""Recall: the current turn in, a few governed blocks out, in time."""
+"""Recall: return a few governed blocks for the current turn, within the timeout."""
 
 from collections.abc import Iterable, Sequence
 
@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class PlaneRecallHandler:
-    """Answers `POST /recall`."""
+    """Handles `POST /recall`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -56,7 +56,8 @@ class PlaneRecallHandler:
 
 
 def answer_of(blocks: Sequence[RecallBlock], degraded: Iterable[str]) -> bytes:
-    """The answer within its bytes; a block that does not fit gives way to a smaller one after it."""
+    """Fit the response into its byte limit. A block that does not fit is skipped, and smaller ones after it may be
+    used."""
     reasons = [reason[:_REASON_CHARS_MAX] for reason in degraded][:_REASONS_MAX]
     left = ANSWER_BYTES_MAX - len(_encode(PlaneRecallResponse(memories=[], degraded=reasons)))
     text_left = TEXT_BYTES_MAX

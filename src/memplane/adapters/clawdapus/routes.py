@@ -1,4 +1,4 @@
-"""The endpoints of the memory plane, as Clawdapus' reference service has them."""
+"""The memory plane endpoints, compatible with Clawdapus' reference service."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -195,7 +195,8 @@ def _open() -> list[Endpoint]:
 
 
 def retain(call: HttpCall) -> Response:
-    """Durable when it is answered. What is known or forgotten is answered the same, and nothing happens."""
+    """Store an entry. It is durable when the response is sent. Known and forgotten entries get the same response and
+    change nothing."""
     asked = read(call, PlaneRetainRequest, "retain")
     space = call.space(asked.agent)
     space.retain_entry(bytes(asked.entry))
@@ -203,8 +204,8 @@ def retain(call: HttpCall) -> Response:
 
 
 def forget(call: HttpCall) -> Response:
-    """Ids that were never seen are forgotten too, so that they cannot arrive later. The receipt's id is in a header,
-    since the original answers without a body."""
+    """Unknown ids are forgotten too, so that they cannot arrive later. The receipt id is in a header, because the
+    reference service responds without a body."""
     asked = read(call, PlaneForgetRequest, "forget")
     space = call.space(asked.agent)
     ids = dict.fromkeys(id_ for given in asked.entry_ids or () if (id_ := given.strip()))

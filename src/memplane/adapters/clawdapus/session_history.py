@@ -1,4 +1,4 @@
-"""The session recorder: every turn of an agent is one line at the end of its `history.jsonl`."""
+"""The session recorder: appends every turn of an agent as one line to its `history.jsonl`."""
 
 import os
 from contextlib import ExitStack
@@ -26,8 +26,8 @@ from memplane.ledger.history import (
 )
 from memplane.safety.safe_directory import SafeDirectory, checked, translated
 
-# `history.index.json`: where in a session history every 128th entry begins, so that reading from a moment on need not
-# begin at the first byte. The same file that cllama and claw write.
+# `history.index.json` holds the offset of every 128th entry, so that reading from a given time need not start at the
+# first byte. cllama and claw write the same file.
 
 
 VERSION = 1
@@ -38,14 +38,14 @@ _INDEX_BYTES_MAX = 64 * 1024 * 1024
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A line, by its first byte, and its time as it is spelled there."""
+    """The offset of a line, and its time as written there."""
 
     offset: Annotated[int, msgspec.Meta(ge=0)]
     ts: str
 
 
 class Index(msgspec.Struct, frozen=True):
-    """What is known of the first `history_size` bytes."""
+    """The index of the first `history_size` bytes."""
 
     version: int = VERSION
     history_size: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -53,7 +53,7 @@ class Index(msgspec.Struct, frozen=True):
     checkpoints: tuple[Checkpoint, ...] = ()
 
     def start(self, after: Instant) -> int:
-        """Where to begin reading: the last checkpoint before the first that is later than `after`."""
+        """The offset to read from: the last checkpoint before the first one later than `after`."""
         offset = 0
         for checkpoint in self.checkpoints:
             if zoned_instant(checkpoint.ts) > after:
@@ -90,7 +90,7 @@ def encode_index(index: Index) -> bytes:
 
 
 def load_index(folder: SafeDirectory, history_size: int) -> Index:
-    """The index as far as it is there and may be of this file; otherwise an empty one, to be built from the start."""
+    """The stored index if it can belong to this file; otherwise an empty one to rebuild."""
     raw = folder.read(INDEX_NAME, bytes_max=_INDEX_BYTES_MAX)
     try:
         index = EMPTY if raw is None else gojson.decode(raw, _INDEX)
@@ -102,7 +102,8 @@ def load_index(folder: SafeDirectory, history_size: int) -> Index:
 
 
 def build_index(file: BinaryIO, known: Index = EMPTY) -> Index:
-    """Extend what is known to the last whole line. Raises `BadLine` at a line that is no entry, as the original does."""
+    """Extend the index to the last complete line. Raises `BadLine` at a line that is not an entry, as the original
+    does."""
     size, count = known.history_size, known.entry_count
     checkpoints = list(known.checkpoints)
     file.seek(size)
@@ -120,10 +121,10 @@ def build_index(file: BinaryIO, known: Index = EMPTY) -> Index:
 
 
 def current_index(folder: SafeDirectory, file: BinaryIO) -> Index:
-    """The index of an opened history as it is now. Built without the lock, since a long file takes seconds and writers
-    would wait; written down where it grew, unless the file was rotated meanwhile.
+    """The current index of an open history. It is built without the lock, because a long file takes seconds and
+    writers would wait. A longer index is saved, unless the file was rotated during the build.
 
-    One that does not fit the file it stands beside, because somebody put another there, is built anew.
+    An index that does not match its file, for example because the file was replaced, is rebuilt.
     """
     known = load_index(folder, os.fstat(file.fileno()).st_size)
     if not _fits(file, known):
@@ -137,7 +138,7 @@ def current_index(folder: SafeDirectory, file: BinaryIO) -> Index:
 
 
 def first_instant(file: BinaryIO) -> Instant | None:
-    """When the first entry was; None where it cannot be told."""
+    """The time of the first entry; None if it cannot be read."""
     file.seek(0)
     try:
         return zoned_instant(_ts(file.readline(LINE_BYTES_MAX + 2)))
@@ -146,7 +147,7 @@ def first_instant(file: BinaryIO) -> Instant | None:
 
 
 def _fits(file: BinaryIO, index: Index) -> bool:
-    """Whether the last line it knows by its place is there, and lines end where it says."""
+    """Whether the last indexed line is at its offset, and lines end at the recorded size."""
     if not index.history_size:
         return True
     file.seek(index.history_size - 1)
@@ -168,24 +169,24 @@ def _ts(raw: bytes) -> str:
         raise BadLine(f"parse history entry for index: {exc}") from exc
 
 
-# Reading an agent's session history: all of its files, from a moment on if asked, with the help of the index.
+# Read an agent's session history from all of its files, optionally from a given time, with the help of the index.
 
 
 OVERLAP = 900 * SECOND
-"""Longer than a turn takes. Lines stand in the order turns ended and carry the time they began, so one that began later
-may stand before one that began earlier."""
+"""Longer than any turn takes. Lines are sorted by when a turn ended but carry its start time, so a turn that began
+later may come before one that began earlier."""
 
 _BUFFER_BYTES = 256 * 1024
 
 
 def agent_directory_name(agent: str) -> str:
-    """The directory of an agent: its id, where that is a name of a service, and else escaped as in a URL."""
+    """The directory of an agent: its id if that is a valid service name, otherwise URL-escaped."""
     name = quote(agent, safe="")
     return checked({".": "%2E", "..": "%2E%2E"}.get(name, name))
 
 
 def history_names(folder: SafeDirectory) -> list[str]:
-    """The files of a history, the oldest first."""
+    """The files of a history, oldest first."""
     names = folder.names()
     older = sorted(((number, name) for name in names if (number := rotated_number(name))), reverse=True)
     return [*(name for _, name in older), *([HISTORY_NAME] if HISTORY_NAME in names else [])]
@@ -198,10 +199,10 @@ def read_session(
     near: Instant | None = None,
     line_bytes_max: int = LINE_BYTES_MAX,
 ) -> HistoryReader:
-    """Entries later than `after`, oldest file first; with `near`, all of them from somewhat before it.
+    """Entries later than `after`, oldest file first; with `near`, all entries from shortly before it.
 
-    Files are opened under the lock, so that a rotation hides none of them, and read after it. The ids are taken as they
-    are: they were checked by whoever acts on them.
+    Files are opened under the lock, so that a rotation hides none, and read after it. Ids are not checked here; code
+    that acts on them checks them.
     """
     path = folder.path
     start = near if near is not None else after
@@ -224,8 +225,8 @@ def _open(folder: SafeDirectory, name: str, stack: ExitStack) -> BinaryIO:
 
 
 def _later(folder: SafeDirectory, opened: Opened, moment: Instant) -> Opened:
-    """From the newest back, as far as there may be something later than the moment; the newest from where its index
-    says."""
+    """Open files from the newest back, as long as they may contain later entries. The newest is read from the offset
+    in its index."""
     wanted: Opened = []
     for name, file in reversed(opened):
         start = _start(folder, file, moment) if name == HISTORY_NAME else 0
@@ -240,23 +241,24 @@ def _later(folder: SafeDirectory, opened: Opened, moment: Instant) -> Opened:
 def _start(folder: SafeDirectory, file: BinaryIO, moment: Instant) -> int:
     try:
         return current_index(folder, file).start(moment)
-    except BadLine:  # a line nobody can read spoils the index, and only that
+    except BadLine:  # an unreadable line invalidates only the index
         return 0
 
 
 MAX_BYTES_DEFAULT = SESSION_HISTORY_MAX_BYTES
 TORN_NAME = "history.torn"
-"""What a crash left of a line. It is no entry, and readers of the original would stumble over it in the history."""
+"""The file for a partial line after a crash. It is not an entry, and Clawdapus' readers would fail on it in the
+history."""
 
 _TAIL_BYTES = 64 * 1024
 
 
 class HistoryRecorder:
-    """Any number of them, in any number of processes, may write to one directory.
+    """Appends to histories. Several recorders in several processes may write to one directory.
 
-    A file that would grow beyond `max_bytes` becomes `history.jsonl.1`, as in the original. There the `.1` of before is
-    deleted; here it becomes `.2`, and so on, so that nothing is lost. Programs of Clawdapus read `.1` and the current
-    file, ours read all.
+    A file that would exceed `max_bytes` becomes `history.jsonl.1`, as in the original. The original deletes the
+    previous `.1`; this recorder renames it to `.2` and so on, so that nothing is lost. Clawdapus reads `.1` and the
+    current file, Memplane reads all.
     """
 
     def __init__(self, directory: Path, max_bytes: int = MAX_BYTES_DEFAULT, *, durable: bool = False) -> None:
@@ -265,7 +267,8 @@ class HistoryRecorder:
         self._durable = durable
 
     def append(self, agent: str, line: bytes) -> None:
-        """One entry without its newline. In the file when this returns; raises a `StorageError` where it cannot be."""
+        """Append one entry, given without its newline. It is in the file when this returns. Raises `StorageError` on
+        failure."""
         if b"\n" in line or not line.strip():
             raise InvalidRequest("an entry of a session history is one line")
         with (
@@ -280,10 +283,10 @@ class HistoryRecorder:
 
 
 def rotate(folder: SafeDirectory) -> None:
-    """Make room under the name; the caller holds the lock.
+    """Rotate the files; the caller holds the lock.
 
-    The index goes first: if this is cut short after it, the next who needs one builds it. A gap among the numbers, which
-    a crash may leave, is filled before anything else is moved.
+    The index is removed first: after an interruption, the next reader rebuilds it. A gap in the numbers, which a
+    crash may leave, is filled before other files are moved.
     """
     folder.replace(INDEX_NAME, encode_index(EMPTY), durable=False)
     taken = {number for name in folder.names() if (number := rotated_number(name))}
@@ -294,8 +297,8 @@ def rotate(folder: SafeDirectory) -> None:
 
 
 def _mended_size(folder: SafeDirectory) -> int:
-    """How long the file is once what follows its last newline is dealt with: a whole entry gets its newline, half of one
-    is put aside."""
+    """The length of the file after repairing its end: a complete entry gets its newline, a partial one is moved to
+    another file."""
     with translated(folder.path / HISTORY_NAME):
         try:
             descriptor = folder.open(HISTORY_NAME, os.O_RDWR)
@@ -319,7 +322,7 @@ def _mended_size(folder: SafeDirectory) -> int:
 
 
 def _last_line(descriptor: int, size: int) -> int:
-    """Where the last line begins."""
+    """The offset of the last line."""
     end = size
     while end > 0:
         start = max(0, end - _TAIL_BYTES)

@@ -1,4 +1,4 @@
-"""What an agent would be told now, for whoever looks after it: the brief, the memory service, and how much there is."""
+"""The memory that an agent would be given now, for its operator: the brief, the memory service, and counts."""
 
 import msgspec
 from starlette.responses import Response
@@ -33,11 +33,11 @@ class ManifestView(msgspec.Struct, kw_only=True):
     base_url: str
     operations: dict[str, str]
     auth: str
-    """`bearer`, or empty."""
+    """`bearer` or empty."""
 
 
 class RecallView(msgspec.Struct, kw_only=True):
-    """What a turn with that question would be given."""
+    """The recall for a turn with this question."""
 
     blocks: list[ServiceBlock]
     text: str
@@ -46,23 +46,23 @@ class RecallView(msgspec.Struct, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """One agent, now."""
+    """The current state of one agent."""
 
     agent_id: str
     memory_service: str
-    """Who is asked before a turn: this server, unless a manifest names another."""
+    """The memory used before a turn: this server, unless a manifest names another service."""
     brief: str
     manifest: ManifestView | None
     manifest_error: str
     metadata: dict[str, str]
     counts: SpaceSizes
     waiting: int
-    """Entries that are kept and cannot be searched yet."""
+    """Entries that are stored but not yet searchable."""
     recall: RecallView | None
 
 
 class Snapshots:
-    """Answers `GET /internal/context/{agent}/snapshot`."""
+    """Handles `GET /internal/context/{agent}/snapshot`."""
 
     def __init__(self, settings: Settings) -> None:
         self._contexts = Contexts(settings.claw_context_root)

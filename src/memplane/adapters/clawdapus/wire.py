@@ -1,4 +1,4 @@
-"""What clients of the memory plane send, and how it is read: as leniently as the reference service reads it."""
+"""Request bodies of the memory plane, parsed as leniently as the reference service does."""
 
 from typing import Annotated, Any, TypeVar
 
@@ -10,25 +10,25 @@ from memplane.server.endpoint import HttpCall
 from memplane.server.errors import HttpError
 from memplane.server.guard import MissingCredential
 
-# The bodies of the memory plane as its clients write them, for the description; `wire` reads them more leniently.
+# The memory plane's request bodies for the OpenAPI description. The parser below is more lenient.
 
 
 AgentId = Annotated[str, msgspec.Meta(min_length=1, description="Names the space")]
 
 
 class PlaneRecallBody(msgspec.Struct, kw_only=True):
-    """A turn that is about to begin."""
+    """An upcoming turn."""
 
     agent_id: AgentId
     messages: Any = None
-    """The conversation, as it was sent to OpenAI or Anthropic."""
+    """The conversation as sent to OpenAI or Anthropic."""
     system: Any = None
     pod: str = ""
     metadata: dict[str, Any] = {}
 
 
 class ResponseBody(msgspec.Struct, kw_only=True):
-    """What the model answered: a JSON body, or the text of an event stream."""
+    """The model's response: a JSON body, or the text of an event stream."""
 
     format: str
     json: Any = None
@@ -36,7 +36,7 @@ class ResponseBody(msgspec.Struct, kw_only=True):
 
 
 class EntryBody(msgspec.Struct, kw_only=True):
-    """An entry of the session history; members that are not listed are kept too."""
+    """An entry of the session history; unlisted fields are stored too."""
 
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
     version: int = 1
@@ -47,7 +47,7 @@ class EntryBody(msgspec.Struct, kw_only=True):
 
 
 class PlaneRetainBody(msgspec.Struct, kw_only=True):
-    """A turn that is over."""
+    """A completed turn."""
 
     agent_id: AgentId
     entry: EntryBody
@@ -56,7 +56,7 @@ class PlaneRetainBody(msgspec.Struct, kw_only=True):
 
 
 class PlaneForgetBody(msgspec.Struct, kw_only=True):
-    """What is to be forgotten for good."""
+    """Entries to forget permanently."""
 
     agent_id: AgentId
     entry_ids: Annotated[list[str], msgspec.Meta(min_length=1)]
@@ -69,7 +69,7 @@ T = TypeVar("T", bound="PlaneRequest")
 
 
 class PlaneRequest(msgspec.Struct, kw_only=True):
-    """What every request names. `pod` and `metadata` come too and change nothing."""
+    """Fields of every request. `pod` and `metadata` are accepted and ignored."""
 
     agent_id: str | None = None
 
@@ -82,7 +82,7 @@ class PlaneRequest(msgspec.Struct, kw_only=True):
 
 
 class PlaneRecallRequest(PlaneRequest, kw_only=True):
-    """The conversation as the agent sent it; `system` where the API has a place of its own for it."""
+    """The conversation as the agent sent it; `system` if the API has a separate field for it."""
 
     messages: Any = None
     system: Any = None
@@ -95,14 +95,14 @@ class PlaneRetainRequest(PlaneRequest, kw_only=True):
 
 
 class PlaneForgetRequest(PlaneRequest, kw_only=True):
-    """Entries to be forgotten for good."""
+    """Entries to forget permanently."""
 
     entry_ids: list[str] | None = None
     reason: str | None = None
 
 
 class PlaneBlock(msgspec.Struct, kw_only=True):
-    """One thing told."""
+    """One recalled memory."""
 
     text: str
     score: float
@@ -112,7 +112,7 @@ class PlaneBlock(msgspec.Struct, kw_only=True):
 
 
 class PlaneRecallResponse(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The answer to a recall. `degraded` says what it had to do without; clients that do not know it pass it over."""
+    """A recall response. `degraded` lists what was unavailable; clients that do not know the field ignore it."""
 
     memories: list[PlaneBlock]
     degraded: list[str] = []
@@ -124,7 +124,7 @@ _DECODERS: dict[type[PlaneRequest], msgspec.json.Decoder[Any]] = {
 
 
 def read(call: HttpCall, kind: type[T], name: str) -> T:
-    """The body as a request of this kind; `name` is what the reference service calls it when it cannot be read."""
+    """Parse the body as this type; `name` is the reference service's name for it in error messages."""
     try:
         asked: T = gojson.decode(call.raw, _DECODERS[kind])
     except (gojson.NotJson, msgspec.ValidationError) as exc:
@@ -137,7 +137,7 @@ def bad_request(message: str) -> HttpError:
 
 
 def refuse(error: Exception) -> HttpError | None:
-    """The words of the contract for a credential that does not open the door."""
+    """The error text that the contract fixes for an invalid credential."""
     if isinstance(error, LockedOut):
         return None
     if isinstance(error, MissingCredential):
@@ -150,7 +150,7 @@ def refuse(error: Exception) -> HttpError | None:
 
 
 def own_history_error(error: Exception) -> HttpError | None:
-    """`GET /history` asks for an agent's own `<agent>:<secret>`."""
+    """`GET /history` requires the agent's own `<agent>:<secret>`."""
     if isinstance(error, MissingCredential):
         return HttpError(401, error.code, "invalid bearer token")
     if isinstance(error, Unauthenticated) and not isinstance(error, LockedOut):
@@ -159,7 +159,7 @@ def own_history_error(error: Exception) -> HttpError | None:
 
 
 def refuse_foreign(error: Exception) -> HttpError | None:
-    """`GET /history/{agent}`: a wrong credential is forbidden, as one for another agent is."""
+    """`GET /history/{agent}`: an invalid credential is forbidden, as is one for another agent."""
     if isinstance(error, Unauthenticated) and not isinstance(error, MissingCredential | LockedOut):
         return HttpError(403, error.code, "forbidden")
     return refuse(error)
@@ -181,4 +181,4 @@ EXAMPLES: dict[str, Any] = {
     },
     "forget": {"agent_id": "alice", "entry_ids": ["turn-1"], "reason": "requested by the user"},
 }
-"""Bodies for the OpenAPI description."""
+"""Request examples for the OpenAPI description."""
