@@ -29,7 +29,7 @@ def all_adapters(
     listener: Listener = log_event,
     passed: PassedListener | None = None,
 ) -> list[Adapter]:
-    """Every door, one a line. The authenticator is for those where one can log in; the listeners hear what the proxy did."""
+    """All adapters. The authenticator is for those with a login; the listeners receive the proxy's events."""
     adapters: list[Adapter] = [
         clawdapus_adapter(plane, settings),
         helmdeck_adapter(plane, settings, authenticator),
@@ -52,6 +52,6 @@ def build_app(
     *,
     observers: Sequence[Observer] = (),
 ) -> App:
-    """The application. Without an authenticator every caller may do everything; `doors` None is every adapter."""
+    """The application. Without an authenticator every caller has all permissions; `doors` None means every adapter."""
     opened = all_adapters(plane, settings, authenticator=authenticator) if adapters is None else adapters
     return App(plane, authenticator, settings, opened, observers)

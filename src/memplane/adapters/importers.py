@@ -1,4 +1,4 @@
-"""Memory in and out of other forms: session histories, whole spaces, Carapace files."""
+"""Import and export memory in other formats: session histories, whole spaces, Carapace files."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -32,7 +32,8 @@ def import_file(
     trust_ids: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ImportReport:
-    """Take a file for what it is: a session history (file or folder), a full export, or a Carapace memory file."""
+    """Import a file of any supported format: a session history (file or directory), a full export, or a Carapace
+    memory file."""
     report = _import(space, path, trust_ids=trust_ids, progress=progress)
     detail = f"{report.format}: {report.added} added, {report.rejected_count} rejected"
     name = os.fsencode(path.name).decode("utf-8", "replace")
@@ -41,7 +42,7 @@ def import_file(
 
 
 def export_lines(space: Space, format: str = "history") -> Iterator[bytes]:  # noqa: A002 - the word callers know it by
-    """Lines without their newline. That memory left the space is in its audit log."""
+    """Lines without their newline. The export is recorded in the space's audit log."""
     if format not in FORMATS:
         raise InvalidRequest(f"unknown format {format!r}; use one of {', '.join(FORMATS)}", field="format")
     space.ledger.add_audit("export", target=format, outcome="ok")

@@ -1,7 +1,8 @@
-"""The six commands of the memory tool over a space: what goes in, what comes out, and in which words.
+"""The six commands of the memory tool on a space.
 
-The words are those of Anthropic's documentation, because the model was taught them; what the documentation leaves open
-follows the SDK's own tool on files."""
+The messages are those of Anthropic's documentation, because the model was trained on them. Cases that the
+documentation leaves open follow the SDK's own file-based tool.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -13,24 +14,24 @@ from memplane.safety.sanitize import Splice
 from memplane.space import Space
 from memplane.space.files import FileEntry
 
-# Lines of a file. Only a line feed ends one: other ends of lines are part of what was written.
+# Lines of a file. Only a line feed ends a line; other line separators are content.
 
 
 _NUMBER_WIDTH = 6
 
 
 def numbered(lines: Iterable[str], first: int) -> str:
-    """Each with its number, in six places and a tab."""
+    """Each line with its number, right-aligned in six columns, and a tab."""
     return "\n".join(f"{number:{_NUMBER_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
 
 
 def line_count(text: str) -> int:
-    """A last line end begins no further line."""
+    """A trailing newline does not start another line."""
     return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
 def occurrences(text: str, part: str) -> list[int]:
-    """The number of the line of each place where the part begins, overlapping or not."""
+    """The line numbers at which the text occurs, including overlapping occurrences."""
     found: list[int] = []
     line, at, before = 1, text.find(part), 0
     while at != -1:
@@ -41,7 +42,7 @@ def occurrences(text: str, part: str) -> list[int]:
 
 
 def inserted(text: str, after: int, new: str) -> list[Splice]:
-    """`new` as whole lines after line `after`. The file ends with a line end then, as files do."""
+    """Insert `new` as whole lines after line `after`. The file then ends with a newline."""
     lines = new.rstrip("\n") + "\n"
     unended = bool(text) and not text.endswith("\n")
     at = 0
@@ -54,7 +55,7 @@ def inserted(text: str, after: int, new: str) -> list[Splice]:
     return [Splice(at, at, lines), *rest]
 
 
-# What a directory looks like: two levels, with sizes, without what is hidden.
+# Directory listings: two levels, with sizes, without hidden items.
 
 
 _LEVELS = 2
@@ -63,7 +64,7 @@ _STEP = 1_024
 
 
 def listing(folder: str, entries: Sequence[FileEntry]) -> str:
-    """A directory's size is that of all files in it, hidden ones too: it says how much memory there is."""
+    """The size of a directory is the total of all its files, including hidden ones, because it shows the memory used."""
     sizes: dict[tuple[str, ...], int] = {}
     folders: set[tuple[str, ...]] = set()
     for entry in entries:
@@ -102,7 +103,7 @@ _RANGE = 2
 
 
 class ToolCommandError(Exception):
-    """What the model is told when a command was not carried out: a `tool_result` with `is_error`."""
+    """The error text for the model: a `tool_result` with `is_error`."""
 
 
 class ViewCommand(msgspec.Struct, tag_field="command", tag="view", frozen=True):
@@ -113,14 +114,14 @@ class ViewCommand(msgspec.Struct, tag_field="command", tag="view", frozen=True):
 
 
 class CreateCommand(msgspec.Struct, tag_field="command", tag="create", frozen=True):
-    """Make a new file."""
+    """Create a file."""
 
     path: str
     file_text: str
 
 
 class StrReplaceCommand(msgspec.Struct, tag_field="command", tag="str_replace", frozen=True):
-    """Put one text in the place of another that occurs once."""
+    """Replace a text that occurs exactly once."""
 
     path: str
     old_str: str
@@ -128,7 +129,7 @@ class StrReplaceCommand(msgspec.Struct, tag_field="command", tag="str_replace", 
 
 
 class InsertCommand(msgspec.Struct, tag_field="command", tag="insert", frozen=True):
-    """Put text after a line; 0 is before the first."""
+    """Insert text after a line; 0 inserts before the first."""
 
     path: str
     insert_line: int
@@ -136,7 +137,7 @@ class InsertCommand(msgspec.Struct, tag_field="command", tag="insert", frozen=Tr
 
 
 class DeleteCommand(msgspec.Struct, tag_field="command", tag="delete", frozen=True):
-    """Forget a file or a directory with all that is in it."""
+    """Forget a file, or a directory with its contents."""
 
     path: str
 
@@ -152,7 +153,7 @@ Command = ViewCommand | CreateCommand | StrReplaceCommand | InsertCommand | Dele
 
 
 def read_command(given: object) -> Command:
-    """A command out of the input of a `tool_use` block."""
+    """Parse a command from the input of a `tool_use` block."""
     try:
         command: Command = msgspec.convert(given, Command)
     except (msgspec.ValidationError, TypeError, RecursionError) as exc:
@@ -161,7 +162,7 @@ def read_command(given: object) -> Command:
 
 
 def run(space: Space, command: Command) -> str:
-    """Carry it out and say so, or raise `ToolCommandError`."""
+    """Run a command and return its message, or raise `ToolCommandError`."""
     try:
         match command:
             case ViewCommand():
@@ -203,7 +204,7 @@ def _view(space: Space, command: ViewCommand) -> str:
 
 
 def _range(given: Sequence[int] | None, count: int) -> tuple[int, int]:
-    """The first and the last line to show."""
+    """The first and last line to show."""
     if given is None:
         return 1, count
     if len(given) != _RANGE:

@@ -28,14 +28,15 @@ from memplane.space import Space
 
 
 class MemplaneMemoryTool(BetaAbstractMemoryTool):
-    """Claude's `/memories`, kept in a space. What is refused is raised as `ToolError`, which the runner tells the model."""
+    """Claude's `/memories` directory, stored in a space. Errors are raised as `ToolError`, which the runner returns
+    to the model."""
 
     def __init__(self, space: Space, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
         super().__init__(cache_control=cache_control)
         self._space = space
 
     def call(self, input: object) -> BetaFunctionToolResultType:  # noqa: A002 - the base class names it
-        """The input as the model wrote it, which need not be a command at all."""
+        """The model's input, which may not be a valid command."""
         return _answer(self._space, input)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> BetaFunctionToolResultType:
@@ -61,14 +62,14 @@ class MemplaneMemoryTool(BetaAbstractMemoryTool):
 
 
 class MemplaneAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """The same for the asynchronous client; the engine works in a thread."""
+    """The same for the asynchronous client; the engine runs in a thread."""
 
     def __init__(self, space: Space, *, cache_control: BetaCacheControlEphemeralParam | None = None) -> None:
         super().__init__(cache_control=cache_control)
         self._space = space
 
     async def call(self, input: object) -> BetaFunctionToolResultType:  # noqa: A002 - the base class names it
-        """The input as the model wrote it, which need not be a command at all."""
+        """The model's input, which may not be a valid command."""
         return await anyio.to_thread.run_sync(_answer, self._space, input)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> BetaFunctionToolResultType:
@@ -103,7 +104,7 @@ def _answer(space: Space, given: Any) -> str:
 
 
 def _cleared(space: Space) -> str:
-    """For tests and people; the model has no command for it."""
+    """For tests and interactive use; the model has no such command."""
     for folder in dict.fromkeys(entry.path.split("/")[2] for entry in space.files.list(ROOT)):
         space.files.delete(f"{ROOT}/{folder}")
     return "All memory cleared"

@@ -1,4 +1,4 @@
-"""The memory tool over HTTP: for programs that are not in Python, or not on this machine."""
+"""The memory tool over HTTP, for programs in other languages or on other machines."""
 
 import msgspec
 from starlette.responses import Response
@@ -13,7 +13,7 @@ PATH = "/api/memory-tool"
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What belongs into the `tool_result` block, under the same names."""
+    """The content of the `tool_result` block, with the same field names."""
 
     content: str
     is_error: bool = False
@@ -48,7 +48,7 @@ def adapter() -> Adapter:
 
 
 def _handle(call: HttpCall) -> Response:
-    """A command that is refused is an answer for the model, not an error of the request."""
+    """A failed command is a result for the model, not an HTTP error."""
     right = Right.READ if isinstance(call.body, ViewCommand) else Right.WRITE
     owner = call.query["space"] or call.principal.subject
     space = call.space(owner, right, session=call.query["session"])

@@ -1,7 +1,8 @@
-"""What came through a door, one line of JSON each, one file per group: who asked for what, and how it ended.
+"""The request log of the adapters: one JSON line per request, one file per group, with the caller, the request and
+the outcome.
 
-The ledger knows what was written and by whom. What it does not know is what was asked and refused before it reached a
-space. Lines are numbered, so that one that was taken out leaves a gap; they hold no content, and no secret.
+The ledger records writes and their authors. It does not record requests that were rejected before they reached a
+space. Lines are numbered, so that a removed line leaves a gap. They contain no content and no secrets.
 """
 
 import os
@@ -22,7 +23,7 @@ from memplane.safety.sanitize import encodable, shortened
 
 try:
     import fcntl
-except ImportError:  # where files cannot be locked, one program writes to a folder
+except ImportError:  # without file locks, only one program writes to a directory
     fcntl = None  # type: ignore[assignment]
 
 Outcome = Literal["routed", "rejected", "sanitized", "error"]
@@ -34,19 +35,19 @@ _TAIL_BYTES = 64 * 1024
 
 
 class AuditError(msgspec.Struct, frozen=True):
-    """What went wrong."""
+    """The error of a request."""
 
     code: str
     message: str
 
 
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One thing that happened. What is not known is left out, except the correlation."""
+    """One event. Unknown fields are omitted, except the correlation."""
 
     seq: int = 0
-    """Its place in the file, from 1; the log sets it."""
+    """Its position in the file, from 1; set by the log."""
     timestamp: str = ""
-    """When, to the millisecond; the log sets it."""
+    """The time in milliseconds; set by the log."""
     group: str
     source: str
     topic: str
@@ -55,13 +56,13 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     outcome: Outcome
     reason: str | None = None
     field_paths: tuple[str, ...] = ()
-    """Where something was redacted, never what."""
+    """The paths of redacted values, never the values."""
     error: AuditError | None = None
     phase: Phase | None = None
 
 
 class AuditLog:
-    """A folder with one `<group>.jsonl` per group. Lines are only ever added; safe to use from many threads."""
+    """A directory with one `<group>.jsonl` per group. Lines are only appended. Thread-safe."""
 
     def __init__(self, folder: Path, clock: Clock = system_clock) -> None:
         self._folder = folder
@@ -73,7 +74,7 @@ class AuditLog:
             raise StorageUnavailable(f"{folder} cannot hold the audit log: {exc.strerror}") from exc
 
     def append(self, *lines: AuditLine) -> None:
-        """Add lines of one group, in this order and with nothing between them."""
+        """Append lines of one group, in this order and contiguously."""
         path = self._path(lines[0].group)
         timestamp = iso(self._clock())
         with self._lock, _locked(path) as file:
@@ -85,7 +86,7 @@ class AuditLog:
             file.write(raw)
 
     def entries(self, group: str) -> list[AuditLine]:
-        """Every line of the group that can be read, in order."""
+        """Every readable line of the group, in order."""
         found = []
         for raw in self._lines(group):
             try:
@@ -104,7 +105,7 @@ class AuditLog:
         since: str | None = None,
         until: str | None = None,
     ) -> list[AuditLine]:
-        """Lines that fit everything asked for; both ends of a time range belong to it."""
+        """Lines that match all filters; a time range includes both ends."""
         return [
             line
             for line in self.entries(group)
@@ -116,7 +117,7 @@ class AuditLog:
         ]
 
     def verify(self, group: str) -> list[str]:
-        """What is wrong with the numbering; empty when nothing is."""
+        """Errors in the numbering; empty if there are none."""
         problems = []
         for number, raw in enumerate(self._lines(group), start=1):
             seq = _seq_of(raw)
@@ -129,7 +130,7 @@ class AuditLog:
         return problems
 
     def rotate(self, group: str) -> Path | None:
-        """Put the file aside under the present time and begin anew; None where there is nothing to put aside."""
+        """Rename the file with the current time and start a new one; None if there is no file."""
         path = self._path(group)
         with self._lock:
             if not path.exists():
@@ -152,7 +153,7 @@ class AuditLog:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[BinaryIO]:
-    """The file, open for adding, while no other program adds to it."""
+    """The file, open for appending, under an exclusive lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "r+b") as file:
         if fcntl is not None:
@@ -162,7 +163,7 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
 
 
 def _last_seq(file: BinaryIO) -> int:
-    """The number of the last line; a line that was cut off in the middle is ended first."""
+    """The number of the last line. A truncated line is terminated first."""
     size = file.seek(0, os.SEEK_END)
     if not size:
         return 0
@@ -200,5 +201,5 @@ def _scrubbed(line: AuditLine, seq: int, timestamp: str) -> AuditLine:
 
 
 def _text(text: str) -> str:
-    """Without secrets, not too long, and without halves of characters, which JSON cannot hold."""
+    """Redacted, shortened, and without lone surrogates, which JSON cannot encode."""
     return shortened(encodable(redact(text, CARAPACE).text), _TEXT_CHARS_MAX)

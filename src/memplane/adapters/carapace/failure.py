@@ -1,4 +1,4 @@
-"""What a request that was not carried out is answered with: Carapace's codes, and the table from our errors to them."""
+"""Error payloads for failed requests: Carapace's codes, and the mapping from Memplane's errors to them."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ from memplane.errors import InvalidRequest, LimitReached, MemplaneError, NotFoun
 
 
 class Code(StrEnum):
-    """Why."""
+    """The error codes."""
 
     UNKNOWN_TOOL = "UNKNOWN_TOOL"
     VALIDATION_FAILED = "VALIDATION_FAILED"
@@ -23,7 +23,7 @@ class Code(StrEnum):
 
 
 class Stage(StrEnum):
-    """Where on its way a request was stopped."""
+    """The stage at which a request was stopped."""
 
     CONSTRUCT = "construct"
     TOPIC = "topic"
@@ -33,12 +33,12 @@ class Stage(StrEnum):
 
     @property
     def number(self) -> int:
-        """As Carapace counts; the fifth, confirmation, is for tools that are not of low risk."""
+        """Carapace's numbering. The fifth stage, confirmation, is for tools that are not low risk."""
         return {"construct": 1, "topic": 2, "payload": 3, "authorize": 4, "route": 6}[self.value]
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The wire's error payload. `stage` is there when the request never reached the tool."""
+    """The error payload on the wire. `stage` is set if the request did not reach the tool."""
 
     code: Code
     message: str
@@ -49,7 +49,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class IpcError(Exception):
-    """A request that is not carried out, and where it was stopped."""
+    """A rejected request, and the stage that rejected it."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ _BROKEN = "Memory has a problem that only the host can mend; its log says which.
 
 
 def refused(error: MemplaneError) -> IpcError | None:
-    """Errors that stop a request before its tool."""
+    """Errors that stop a request before it reaches the tool."""
     if isinstance(error, ArgumentsInvalid):
         return IpcError(Stage.PAYLOAD, Code.VALIDATION_FAILED, str(error), field=error.field)
     if isinstance(error, Forbidden):
@@ -98,7 +98,8 @@ def refused(error: MemplaneError) -> IpcError | None:
 
 
 def handler_failure(tool: str, error: MemplaneError) -> Failure:
-    """What the tool itself says. Only what the caller can mend is told in words; paths and causes stay on the host."""
+    """Errors of the tool itself. Only errors that the caller can fix are explained; paths and causes stay on the
+    host."""
     match error:
         case LimitReached():
             message = _LIMITS[error.action].format(limit=error.limit)

@@ -1,4 +1,4 @@
-"""Who is in which group. A connection says its identity and nothing else, and the host says what that means."""
+"""Group membership. A connection sends only its identity, and the host maps it to a group."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from memplane.auth.principal import Forbidden, Principal, Right
 from memplane.errors import InvalidRequest
 from memplane.types import TENANT_DEFAULT
 
-# Names of groups. They become names of files, so the rule is strict: nothing in one can lead anywhere else.
+# Group names become file names, so the rule is strict: no name can lead to another path.
 
 
 _GROUP = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,127}")
@@ -31,7 +31,7 @@ _HEX = "hex:"
 
 
 class IpcSession(msgspec.Struct, frozen=True, kw_only=True):
-    """One connection, as the host sees it."""
+    """One connection, as the host identifies it."""
 
     id: str
     group: str
@@ -39,7 +39,7 @@ class IpcSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Groups:
-    """The host's list: identity to group, and the group of those that are not on it."""
+    """The host's map from identity to group, and the default group."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class Groups:
         *,
         default: str | None = GROUP_DEFAULT,
     ) -> None:
-        """With `default=None`, who is not on the list is turned away."""
+        """With `default=None`, identities that are not in the map are rejected."""
         self._identities = {name: check_group(group) for name, group in (identities or {}).items()}
         self._default = None if default is None else check_group(default)
 
     def session(self, identity: bytes) -> IpcSession:
-        """Raises `Forbidden` for who is in no group."""
+        """Raises `Forbidden` for an identity without a group."""
         group = self._identities.get(identity, self._default)
         if group is None:
             raise Forbidden("This connection belongs to no group.")
@@ -74,7 +74,7 @@ def session_id(identity: bytes) -> str:
 
 
 def read_identity(given: str) -> tuple[bytes, str]:
-    """`IDENTITY=GROUP`; an identity that is no text is given as `hex:…`."""
+    """Parse `IDENTITY=GROUP`; a binary identity is given as `hex:…`."""
     name, sign, group = given.rpartition("=")
     if not sign or not name:
         raise InvalidRequest(f"{given!r} is not IDENTITY=GROUP", field="identity")

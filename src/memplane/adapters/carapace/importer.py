@@ -1,4 +1,4 @@
-"""Carapace memory files in: the schema its code writes and the one its document describes."""
+"""Import Carapace memory files, in the schema of its code and in the documented one."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _tags = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """One entry of a foreign file."""
+    """An entry of a Carapace file."""
 
     number: int
     id: str
@@ -40,7 +40,8 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def import_carapace(space: Space, path: Path) -> ImportReport:
-    """Same ids, same times, same chains. A link that closes a circle or leads nowhere is left out and reported."""
+    """Import with the same ids, times and supersede chains. A link that closes a cycle or has no target is dropped
+    and reported."""
     tally = ImportTally("carapace")
     rows: dict[str, _Row] = {}
     for number, raw in enumerate(_read(path), start=1):
@@ -91,7 +92,7 @@ def _instant(created: Any) -> Instant:
 
 
 def _links(rows: dict[str, _Row], tally: ImportTally, source: str) -> dict[str, str]:
-    """Which entry each entry replaces."""
+    """Map each entry to the entry that it replaces."""
     replaced: dict[str, str] = {}
     for row in rows.values():
         pairs = [(row.id, row.supersedes)] if row.supersedes else []
@@ -111,7 +112,7 @@ def _links(rows: dict[str, _Row], tally: ImportTally, source: str) -> dict[str, 
 
 
 def _circles(replaced: dict[str, str]) -> list[str]:
-    """For each circle, the entry whose link closes it."""
+    """For each cycle, the entry whose link closes it."""
     closing = []
     finished: set[str] = set()
     for start in replaced:
@@ -127,7 +128,7 @@ def _circles(replaced: dict[str, str]) -> list[str]:
 
 
 def _in_order(rows: dict[str, _Row], replaced: dict[str, str]) -> list[_Row]:
-    """By time, but what is replaced comes before what replaces it."""
+    """Sort by time, but put each replaced entry before its replacement."""
     ordered: dict[str, _Row] = {}
     for row in rows.values():
         chain = []

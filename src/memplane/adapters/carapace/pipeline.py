@@ -1,4 +1,4 @@
-"""One request on its way: read, checked, carried out, answered, noted. Knows no sockets."""
+"""Processes one request: parse, check, execute, respond, log. Independent of sockets."""
 
 import hashlib
 import logging
@@ -23,7 +23,8 @@ from memplane.recall.brief import Brief
 from memplane.space import Space
 from memplane.types import Caller
 
-# What an agent is told before its first call: asked for while its container is set up, which must never wait long.
+# The brief for an agent's system prompt. It is requested while the agent's container is set up, which must not be
+# delayed.
 
 
 TIMEOUT_S = 5.0
@@ -32,15 +33,15 @@ _log = logging.getLogger("memplane.ipc")
 
 
 class SpaceProvider(Protocol):
-    """What the door asks of an installation; `memplane.main.Memplane` is one."""
+    """The part of an installation that the adapter uses; `memplane.main.Memplane` is one."""
 
     def space(self, owner: str, *, caller: Caller | None = None) -> Space: ...
 
 
 def get_brief(plane: SpaceProvider, group: str, *, timeout_s: float = TIMEOUT_S) -> Brief:
-    """The brief of a group; its `markdown` is what goes into the system prompt.
+    """The brief of a group; its `markdown` goes into the system prompt.
 
-    Never raises and never takes longer than the timeout: what goes wrong is logged, and the answer is an empty brief.
+    It never raises and never exceeds the timeout. Failures are logged, and the result is an empty brief.
     """
     found: list[Brief] = []
 
@@ -60,18 +61,17 @@ def get_brief(plane: SpaceProvider, group: str, *, timeout_s: float = TIMEOUT_S)
     return Brief(entries=(), generated_at=to_datetime(system_clock()), entry_count=0, brief_count=0)
 
 
-# Answers to writes, kept for a while: who sends the very same request again gets the same answer, and nothing is
-# written twice.
+# A cache of responses to writes: a repeated request gets the same response, and nothing is written twice.
 
 
 RETENTION_S = 30.0
-"""As long as Carapace's host remembers a correlation."""
+"""How long Carapace's host remembers a correlation."""
 
 _REPLIES_MAX = 2_048
 
 
 class Replies:
-    """Safe to use from many threads."""
+    """Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -101,26 +101,26 @@ def _key(identity: bytes, payload: bytes) -> bytes:
 
 
 CORE = "core"
-"""The source of answers that no tool gave."""
+"""The source of responses that no tool produced."""
 
 _PREFIX = "tool.invoke."
 _NAME_CHARS_MAX = 200
 
 
 class IpcResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """How a request ended."""
+    """The outcome of a request."""
 
     result: dict[str, Any] | None = None
     failure: Failure | None = None
     stage: Stage = Stage.ROUTE
     session: IpcSession | None = None
-    """None where the request never reached a tool."""
+    """None if the request did not reach a tool."""
     mendable: bool = False
-    """A failure that the tool itself told, as it tells results."""
+    """An error from the tool itself, returned as a result."""
 
 
 class Pipeline:
-    """Answers requests. Safe to use from many threads; who wants an order calls in that order."""
+    """Handles requests. Thread-safe; callers that need an order must call in that order."""
 
     def __init__(
         self,
@@ -131,8 +131,8 @@ class Pipeline:
         errors_in_result: bool = False,
         clock: Clock = system_clock,
     ) -> None:
-        """With `errors_in_result`, what a tool refuses is told as Carapace's own host tells it: as a result that holds an
-        error, which `ipc` takes for success."""
+        """With `errors_in_result`, a tool's errors are returned like Carapace's host does: as a result that contains
+        an error, which `ipc` treats as success."""
         self._plane = plane
         self._groups = groups
         self._audit = audit
@@ -141,7 +141,7 @@ class Pipeline:
         self._replies = Replies()
 
     def answer(self, identity: bytes, payload: bytes) -> bytes | None:
-        """The response to a request; None where there is nobody to tell."""
+        """The response to a request; None if there is no one to reply to."""
         message = parse(payload)
         if message is None:
             return None
@@ -155,7 +155,8 @@ class Pipeline:
         return reply
 
     def refuse(self, identity: bytes, payload: bytes, refusal: IpcError) -> bytes | None:
-        """The response to a request that is not even looked at, nor noted: a flood must not become one of lines."""
+        """The response to a request that is rejected unread and not logged, so that a flood of requests does not
+        flood the log."""
         message = parse(payload)
         if message is None:
             return None
@@ -218,7 +219,7 @@ class Pipeline:
         try:
             session = answer.session or self._groups.session(identity)
         except Forbidden:
-            return  # there is no group whose file it could stand in
+            return  # without a group there is no file to log to
         line = AuditLine(
             group=session.group,
             source=session.id,

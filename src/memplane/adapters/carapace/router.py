@@ -1,7 +1,8 @@
-"""The ZeroMQ ROUTER: one thread reads and writes the socket, a few others carry requests out.
+"""The ZeroMQ ROUTER: one thread reads and writes the socket, and a pool executes requests.
 
-Requests of one connection are carried out in the order they came; connections do not wait for each other. What waits is
-bounded: who sends more than that is told so at once."""
+Requests of one connection run in order; connections do not wait for each other. The queue is bounded, and requests
+beyond the limit are rejected at once.
+"""
 
 import ipaddress
 import logging
@@ -26,7 +27,7 @@ from memplane.adapters.carapace.pipeline import Pipeline
 from memplane.adapters.carapace.wire import MESSAGE_BYTES_MAX, split
 from memplane.errors import SettingsInvalid
 
-# Where the router listens: a socket file that only its owner can open, or a port of this machine.
+# The listen address: a socket file that only its owner can open, or a local port.
 
 
 _TCP = re.compile(r"tcp://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]]+):(\d{1,5}|\*)")
@@ -35,7 +36,8 @@ _PREFIX = "ipc://"
 
 @contextmanager
 def listening(router: "zmq.Socket[bytes]", address: str) -> Iterator[str]:
-    """Bind; gives the address as it came out (a port may have been left to the system). Removes what it made."""
+    """Bind, and yield the actual address, since the system may have chosen the port. The socket file is removed at
+    the end."""
     if address.startswith(_PREFIX):
         path = _socket_path(address)
         _prepare(path)
@@ -55,7 +57,7 @@ def _socket_path(address: str) -> Path:
 
 
 def _prepare(path: Path) -> None:
-    """Make the folder, and take away what a server left that was killed; one that lives is left alone."""
+    """Create the directory, and remove the socket of a killed server. The socket of a running server is not touched."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = path.lstat().st_mode
@@ -91,7 +93,7 @@ def _bound_file(router: "zmq.Socket[bytes]", address: str, path: Path) -> Iterat
 
 
 def _check_tcp(address: str) -> None:
-    """There is no credential on this wire: who reaches the port is in."""
+    """This protocol has no credentials: every process that can reach the port has access."""
     found = _TCP.fullmatch(address)
     if found is None:
         raise SettingsInvalid(f"--socket {address}: give ipc://PATH or tcp://127.0.0.1:PORT")
@@ -111,9 +113,9 @@ def _bind(router: "zmq.Socket[bytes]", address: str) -> None:
 
 
 _FRAME_BYTES_MAX = 2 * MESSAGE_BYTES_MAX
-"""A larger frame ends its connection before it is read; a smaller one is answered."""
+"""A larger frame closes its connection unread; a smaller one gets a response."""
 _REFUSED_BYTES_MAX = 64 * 1024
-"""When there is too much to do, a request larger than this is not even read for its correlation."""
+"""Under overload, a larger request is not even parsed for its correlation."""
 _FRAMES_PER_TURN = 64
 _FRAMES_PER_PEER_MAX = 64
 _REPLIES_PER_PEER_MAX = 256
@@ -123,7 +125,7 @@ _log = logging.getLogger("memplane.ipc")
 
 
 class RouterLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is done and kept at a time."""
+    """Limits on concurrent and queued requests."""
 
     workers: int = 4
     waiting_per_identity_max: int = 64
@@ -133,12 +135,12 @@ class RouterLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Running(msgspec.Struct):
-    """A request that is being carried out."""
+    """A running request."""
 
     payload: bytes
     deadline: float
     overdue: bool = False
-    """It was answered already, with `PLUGIN_TIMEOUT`."""
+    """A `PLUGIN_TIMEOUT` response was already sent."""
 
 
 class IpcRouter:
@@ -167,7 +169,7 @@ class IpcRouter:
         self._waiting_bytes = 0
 
     def serve(self, ready: Callable[[str], None] = lambda _address: None) -> None:
-        """Answers until it is stopped; calls `ready` with the address once clients can connect."""
+        """Serve requests until stopped. Calls `ready` with the address once clients can connect."""
         context = zmq.Context()
         try:
             with context.socket(zmq.ROUTER) as router:
@@ -184,11 +186,11 @@ class IpcRouter:
 
     @property
     def wake_descriptor(self) -> int:
-        """For `signal.set_wakeup_fd`: a signal that another thread receives wakes the one that sleeps, too."""
+        """For `signal.set_wakeup_fd`: a signal received by another thread also wakes the polling thread."""
         return self._wake_write
 
     def stop(self) -> None:
-        """What is being carried out is finished and answered; what waits is told to try again."""
+        """Finish running requests and send their responses; queued requests get an error and may be retried."""
         self._stopping = True
         self._wake()
 
@@ -209,7 +211,7 @@ class IpcRouter:
                 self._turn_away(router)
 
     def _read(self, router: "zmq.Socket[bytes]", pool: ThreadPoolExecutor) -> None:
-        """Take in what came, but not so much at once that answers have to wait for it."""
+        """Read incoming requests, but limit the batch so that responses are not delayed."""
         for _ in range(_FRAMES_PER_TURN):
             try:
                 frames = router.recv_multipart(zmq.NOBLOCK)
@@ -234,7 +236,7 @@ class IpcRouter:
         self._waiting_bytes += len(payload)
 
     def _refusal(self, identity: bytes, payload: bytes) -> IpcError | None:
-        """Why a request cannot even wait."""
+        """The reason why a request cannot be queued."""
         bounds = self._bounds
         if self._stopping:
             return _unavailable("The host is shutting down; try again.")
@@ -256,7 +258,7 @@ class IpcRouter:
         pool.submit(self._work, identity, payload)
 
     def _work(self, identity: bytes, payload: bytes) -> None:
-        """In a thread of the pool."""
+        """Runs in a thread of the pool."""
         reply = None
         try:
             reply = self._pipeline.answer(identity, payload)
@@ -267,7 +269,7 @@ class IpcRouter:
             self._wake()
 
     def _finish(self, router: "zmq.Socket[bytes]", pool: ThreadPoolExecutor) -> None:
-        """Send what is answered, and go on with the next request of the same connection."""
+        """Send completed responses, and start the next request of each connection."""
         while True:
             try:
                 identity, reply = self._done.get_nowait()
@@ -289,7 +291,7 @@ class IpcRouter:
         return payload
 
     def _answer_overdue(self, router: "zmq.Socket[bytes]") -> None:
-        """A call cannot be cut off, but nobody has to wait for it: it may still be carried out."""
+        """A running call cannot be interrupted, but its client gets a timeout response. The call may still complete."""
         now = self._now()
         for identity, running in self._running.items():
             if running.deadline <= now and not running.overdue:
@@ -322,7 +324,7 @@ class IpcRouter:
         try:
             os.write(self._wake_write, b"\0")
         except OSError:
-            return  # it is full of reasons to wake up already, or nobody sleeps any more
+            return  # the pipe is full, so the thread wakes anyway, or it has ended
 
     def _rest(self) -> None:
         try:
@@ -333,7 +335,7 @@ class IpcRouter:
 
 def _configure(router: "zmq.Socket[bytes]") -> None:
     router.setsockopt(zmq.LINGER, _LINGER_MS)
-    # Every call of `ipc` is a connection of its own under the same identity, often before the last one is gone.
+    # Each `ipc` call opens a new connection with the same identity, often before the previous one is closed.
     router.setsockopt(zmq.ROUTER_HANDOVER, 1)
     router.setsockopt(zmq.MAXMSGSIZE, _FRAME_BYTES_MAX)
     router.setsockopt(zmq.RCVHWM, _FRAMES_PER_PEER_MAX)
@@ -341,7 +343,7 @@ def _configure(router: "zmq.Socket[bytes]") -> None:
 
 
 def _send(router: "zmq.Socket[bytes]", identity: bytes, reply: bytes) -> None:
-    """To who went away, nothing is sent; a peer that takes nothing in loses what does not fit any more."""
+    """Replies to disconnected peers are dropped, as are replies beyond the buffer of a peer that does not read."""
     try:
         router.send_multipart([identity, b"", reply], zmq.NOBLOCK)
     except zmq.ZMQError:

@@ -1,5 +1,5 @@
-"""JSON Schema as far as the tools' arguments need it, with the words and the order of ajv, which agents know from
-Carapace. A general validator would say the same things in other words, and is slow to import."""
+"""The subset of JSON Schema that the tools' arguments need, with ajv's wording and order, which agents know from
+Carapace. A general validator would word its errors differently, and is slow to import."""
 
 import itertools
 import re
@@ -12,10 +12,10 @@ Schema = Mapping[str, Any]
 
 
 class Violation(NamedTuple):
-    """One rule that a value breaks."""
+    """One violated rule."""
 
     path: str
-    """Where, as a JSON pointer; empty for the value itself."""
+    """The JSON pointer; empty for the value itself."""
     message: str
 
 
@@ -34,7 +34,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def violations(schema: Schema, value: Any, path: str = "") -> Iterator[Violation]:
-    """Every rule that the value breaks, in ajv's order: type, own size, choice, then what it holds."""
+    """Every violated rule, in ajv's order: type, size, enum, then members."""
     expected = schema.get("type")
     if expected is not None and not _TYPES[expected](value):
         yield Violation(path, f"must be {expected}")
@@ -90,19 +90,20 @@ def _pointer(name: str) -> str:
     return re.sub("[~/]", lambda found: "~0" if found.group() == "~" else "~1", name)
 
 
-# Arguments of a tool held against its schema, exactly: nothing is converted and nothing unknown is passed over.
+# Validate a tool's arguments strictly: no conversions, and no unknown fields.
 
 
 _VIOLATIONS_LISTED_MAX = 16
-"""A thousand wrong tags need not be told one by one."""
+"""Limits the list: a thousand invalid tags need not be listed one by one."""
 
 
 class ArgumentsInvalid(InvalidRequest):
-    """The arguments of a tool break its schema; the message lists how, in the words of ajv."""
+    """The arguments of a tool violate its schema; the message lists all violations in ajv's wording."""
 
 
 def checked(schema: Schema, given: object) -> dict[str, Any]:
-    """The arguments with the schema's defaults; or `ArgumentsInvalid` with every reason and the first field that is off."""
+    """The arguments with the schema's defaults. Raises `ArgumentsInvalid` with every violation and the first invalid
+    field."""
     found = violations(schema, given)
     told = list(itertools.islice(found, _VIOLATIONS_LISTED_MAX))
     if told:
@@ -119,5 +120,5 @@ def checked(schema: Schema, given: object) -> dict[str, Any]:
 
 
 def _plain(rules: Schema, value: Any) -> Any:
-    """JSON Schema takes 20.0 for a whole number; from here on it is one."""
+    """JSON Schema accepts 20.0 as an integer; convert it to one."""
     return int(value) if rules["type"] == "integer" else value

@@ -1,6 +1,7 @@
-"""The four memory tools carried out on a space, with the answers that Carapace's plugin gives.
+"""The four memory tools on a space, with the responses of Carapace's plugin.
 
-Arguments have been checked against the manifest and hold its defaults."""
+Arguments are already validated against the manifest and include its defaults.
+"""
 
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -19,18 +20,17 @@ from memplane.safety.sanitize import shortened
 from memplane.space import Space
 from memplane.types import STORABLE_KINDS, Memory
 
-# The four memory tools as data: what they are called, what they are for, which arguments they take.
-#
-# The manifest in `plugins/memory` is the one place where that stands; every door that offers these tools reads it here.
+# The four memory tools as data: names, descriptions and arguments. The manifest in `plugins/memory` is the only
+# definition; every adapter that offers these tools reads it here.
 
 
 PLUGIN: Final = files("memplane.adapters.carapace").joinpath("plugin")
-"""The plugin's folder as Carapace lays it out: `manifest.json` and `skill/memory.md`."""
+"""The plugin's directory in Carapace's layout: `manifest.json` and `skill/memory.md`."""
 PLUGIN_FILES: Final = ("manifest.json", "skill/memory.md")
 
 
 class PluginTool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool of the manifest."""
+    """A tool of the manifest."""
 
     name: str
     description: str
@@ -64,7 +64,7 @@ RIGHTS: Final[Mapping[str, Right]] = MappingProxyType(
         "memory_delete": Right.WRITE,
     }
 )
-"""What a caller must be allowed for each tool."""
+"""The permission that each tool requires."""
 
 
 Arguments = Mapping[str, Any]
@@ -72,7 +72,7 @@ Result = dict[str, Any]
 
 
 def call_tool(space: Space, name: str, arguments: Arguments) -> Result:
-    """Carry the tool out; raises whatever the space raises."""
+    """Run the tool; raises the errors of the space."""
     return _TOOLS[name](space, arguments)
 
 
@@ -102,7 +102,7 @@ def search(space: Space, arguments: Arguments) -> Result:
         tags=arguments.get("tags", ()),
         include_superseded=arguments["include_superseded"],
         turns=False,
-        limit=limit if limit > 0 else LIMIT_MAX,  # a negative limit is none, as in SQL
+        limit=limit if limit > 0 else LIMIT_MAX,  # a negative limit means no limit, as in SQL
     )
     found = [(hit.memory, hit.score) for hit in hits if hit.memory is not None]
     return {
@@ -115,7 +115,7 @@ def search(space: Space, arguments: Arguments) -> Result:
 
 
 def show_brief(space: Space, brief: Brief, arguments: Arguments) -> Result:
-    """A brief as data; a door may tell its words beside it."""
+    """A brief as data; an adapter may add its text."""
     entries: list[Result] = []
     for entry in brief.entries:
         told = _entry(entry, entry.content) | {"age_days": entry.age_days}
@@ -154,6 +154,6 @@ def _entry(memory: Memory | BriefEntry, content: str) -> Result:
 
 
 def _content(memory: Memory) -> str:
-    """A keyed fact of another door says its key, and is no longer than what can be stored here."""
+    """A keyed fact from another adapter includes its key, cut to the length that can be stored here."""
     line = f"{marked(memory.flags or ())} {memory.line}" if memory.quarantined else memory.line
     return shortened(line, _CONTENT_CHARS_MAX)

@@ -1,4 +1,4 @@
-"""Frames in and out: what a DEALER sends, and the envelope it is answered with."""
+"""Message frames: requests from a DEALER socket, and the response envelope."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _TOPIC_CHARS_MAX = 256
 
 
 class IpcMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The three things a request may say. Whatever else it holds is not looked at."""
+    """The three fields of a request. Other fields are ignored."""
 
     topic: Any
     correlation: str
@@ -33,12 +33,12 @@ class IpcMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def topic_text(self) -> str:
-        """The topic as it is echoed: text, and not too long."""
+        """The topic for the response: text, shortened."""
         return shortened(self.topic, _TOPIC_CHARS_MAX) if isinstance(self.topic, str) else ""
 
 
 def split(frames: Sequence[bytes]) -> tuple[bytes, bytes] | None:
-    """Identity and payload, with or without the empty frame between them; None for anything else."""
+    """Identity and payload, with or without the empty delimiter frame; None for other messages."""
     match frames:
         case [identity, payload] | [identity, b"", payload]:
             return identity, payload
@@ -46,7 +46,7 @@ def split(frames: Sequence[bytes]) -> tuple[bytes, bytes] | None:
 
 
 def parse(payload: bytes) -> IpcMessage | None:
-    """None for what is no request, or one whose answer could not be told apart: nobody could take it in."""
+    """None if this is not a request, or if its response could not be correlated, so that no client could use it."""
     try:
         value = json.loads(payload.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -65,7 +65,7 @@ def parse(payload: bytes) -> IpcMessage | None:
 
 
 def check_limits(message: IpcMessage) -> None:
-    """Raise `IpcError` for what is too large or too deep to be looked at."""
+    """Raise `IpcError` for a message that is too large or too deeply nested to parse."""
     if message.size > MESSAGE_BYTES_MAX:
         raise _too_large(
             f"Message exceeds raw byte size limit: {message.size} bytes > {MESSAGE_BYTES_MAX} byte limit"
@@ -88,7 +88,7 @@ def check_limits(message: IpcMessage) -> None:
 
 
 def envelope(message: IpcMessage, *, source: str, group: str, payload: dict[str, Any], now: Instant) -> bytes:
-    """A response as it goes out."""
+    """An encoded response."""
     return encode(
         {
             "id": str(uuid.uuid4()),
@@ -105,7 +105,7 @@ def envelope(message: IpcMessage, *, source: str, group: str, payload: dict[str,
 
 
 def encode(value: Any) -> bytes:
-    """JSON in UTF-8; half a character that somebody sent goes back as the escape it came as."""
+    """JSON in UTF-8; a lone surrogate is returned as the escape that it arrived as."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     except UnicodeEncodeError:
@@ -129,7 +129,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
-# The last look at an answer: no secret leaves, whatever it was stored as, and each is written as Carapace writes it.
+# Final check of a response: secrets are redacted, however they were stored, in Carapace's format.
 
 
 PLACEHOLDER_TEXT = CARAPACE.placeholder
@@ -137,11 +137,11 @@ PLACEHOLDER_TEXT = CARAPACE.placeholder
 _ADDRESS = re.compile(
     r"\b(?:postgres(?:ql)?|mysql|mongodb(?:\+srv)?|redis|amqp)://\S{0,512}?\[REDACTED\]\S*", re.IGNORECASE
 )
-"""Memory is kept without the password alone; Carapace shows nothing of such an address."""
+"""Memory stores such a URL without its password; Carapace redacts the whole URL."""
 
 
 def sanitize(value: Any, path: str = "$") -> tuple[Any, list[str]]:
-    """A deep copy without secrets, and the paths of the texts that held any. Names of members stay as they are."""
+    """A deep copy without secrets, and the paths of redacted texts. Member names are not changed."""
     match value:
         case str():
             clean = sanitize_text(value)

@@ -1,4 +1,4 @@
-"""What one caller may do: the space of their own name, or for an administrator the one they ask for."""
+"""The permissions of one caller: their own space or, for an administrator, the requested one."""
 
 from typing import Any
 
@@ -45,10 +45,10 @@ _PREFIXES = {"all": "", "packs": f"{PACK_HISTORY}/", "pipelines": f"{PIPELINE_HI
 
 
 class CallerFacts:
-    """The facts of one caller, through the engine. Nothing in here names another space than theirs."""
+    """The facts of one caller, through the engine. No method accesses another space."""
 
     def __init__(self, plane: Engine, principal: Principal, *, asked: str | None = None) -> None:
-        """`asked` is the `?caller=` of a request: for administrators, and not seen for anybody else."""
+        """`asked` is the `?caller=` parameter of a request. It applies to administrators and is ignored for others."""
         self._plane = plane
         subject = principal.subject or SUBJECT_MISSING
         self._principal = msgspec.structs.replace(principal, subject=subject)
@@ -60,7 +60,7 @@ class CallerFacts:
         fact = self._space(Right.WRITE).put(
             request.key or "",
             request.value or "",
-            category=request.category or "",  # as Helmdeck has it: what is not said is not kept either
+            category=request.category or "",  # as in Helmdeck: no value, nothing stored
             tags=request.tags or (),
             ttl=request.ttl_seconds,
         )
@@ -70,7 +70,7 @@ class CallerFacts:
         )
 
     def forget(self, request: ForgetArguments) -> HelmdeckForgotten:
-        """How many keys were there and are gone. A key that had three values counts once, as it did for Helmdeck."""
+        """The number of deleted keys. A key with three values counts once, as in Helmdeck."""
         scope = (request.scope or "").strip() or "all"
         which = _scope_of(scope)
         space = self._existing(Right.WRITE)
@@ -109,7 +109,7 @@ class CallerFacts:
         return _fact(space.get(key))
 
     def history(self, key: str) -> FactHistory:
-        """Every value the key had and has, the oldest first; what was forgotten is not among them."""
+        """All values of the key, oldest first, without forgotten ones."""
         space = self._existing()
         found = [] if space is None else space.history(key)
         if not found:
@@ -117,7 +117,7 @@ class CallerFacts:
         return FactHistory(scope=self.scope, key=key.strip(), history=[_value(memory) for memory in found])
 
     def rows(self) -> list[Memory]:
-        """Everything with a key, runs and plans too, newest first."""
+        """Everything with a key, including runs and plans, newest first."""
         space = self._existing()
         return [] if space is None else space.facts.list(runs=True, limit=ROWS_MAX)
 
@@ -161,7 +161,8 @@ class CallerFacts:
         )
 
     def callers(self) -> Callers:
-        """Who has keyed rows, the busiest first: for an administrator everybody they may see, else oneself."""
+        """Callers with keyed rows, most rows first: for an administrator all that they may see, otherwise only the
+        caller."""
         everybody = Right.ADMIN in self._principal.rights
         names = self._plane.spaces(self._principal.tenant) if everybody else [self.name]
         counted = [CallerCount(namespace=name, count=self._count(name)) for name in names]
@@ -198,7 +199,7 @@ class CallerFacts:
 
 
 def _scope_of(scope: str) -> dict[str, Any]:
-    """What `Space.forget` is told. `all` is all that has a key, as Helmdeck's page says: audit rows and facts."""
+    """The arguments for `Space.forget`. As Helmdeck documents, `all` is everything with a key: audit rows and facts."""
     if scope in _PREFIXES:
         return {"prefix": _PREFIXES[scope]}
     kind, colon, name = scope.partition(":")

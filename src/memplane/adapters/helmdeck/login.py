@@ -1,4 +1,4 @@
-"""Logging in with a name and a password, for clients that were given no token: they get one of twelve hours."""
+"""Log in with a username and password, for clients without a token. They get a token for twelve hours."""
 
 import hashlib
 import hmac
@@ -19,11 +19,11 @@ from memplane.server.responses import json_response
 TOKEN_SECONDS = 12 * 3_600
 _AIM = "login"
 _BODY_BYTES_MAX = 64 << 10
-"""A name and a password. Anybody may send one, so nobody may send a book to be read."""
+"""A username and a password. The endpoint needs no credential, so the size is limited."""
 
 
 class LogIn:
-    """One administrator, whose name and password are settings. Guesses are counted where those at keys are."""
+    """A single administrator, configured by settings. Failed logins count toward the same limit as failed keys."""
 
     def __init__(self, authenticator: Authenticator | None, settings: Settings) -> None:
         self._open = authenticator is None
@@ -66,7 +66,7 @@ def _read(raw: bytes) -> Login:
 
 
 def _same(given: str, wanted: str) -> bool:
-    """In the same time for any two texts, whatever their lengths."""
+    """Compare in constant time, for texts of any length."""
     return hmac.compare_digest(
         *(hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (given, wanted))
     )

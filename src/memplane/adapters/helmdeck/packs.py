@@ -1,4 +1,4 @@
-"""The two packs. Whoever calls them, by REST or as an MCP tool, gets the same checks and the same envelope."""
+"""The two packs. REST and MCP calls get the same checks and the same envelope."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {"string": (str,), "number": (int, Deci
 
 
 class Pack(msgspec.Struct, frozen=True, kw_only=True):
-    """A named action with a schema for what it takes."""
+    """A named action with an input schema."""
 
     name: str
     description: str
@@ -80,7 +80,7 @@ _SHORT = {name.removeprefix("helmdeck."): name for name in PACKS}
 
 
 def pack_named(name: str) -> Pack | None:
-    """By the name on the wire, or one of those that clients and documents make of it."""
+    """Find a pack by its wire name, or by a variant that clients and documents use."""
     short = name
     for prefix in ("mcp__", "helmdeck__", "helmdeck.", "helmdeck_"):
         short = short.removeprefix(prefix)
@@ -88,7 +88,7 @@ def pack_named(name: str) -> Pack | None:
 
 
 def run_pack(pack: Pack, caller: CallerFacts, given: Any) -> PackStored | PackForgotten:
-    """Check and run; raises `InvalidRequest` for what is wrong with the input."""
+    """Validate and run. Raises `InvalidRequest` for invalid input."""
     began = time.perf_counter_ns()
     _check(pack, given)
     output = pack.run(caller, read_object(given, pack.takes))
@@ -99,7 +99,8 @@ def run_pack(pack: Pack, caller: CallerFacts, given: Any) -> PackStored | PackFo
 
 
 def _check(pack: Pack, given: Any) -> None:
-    """The schema first, in its own words. A `null` is a kind of its own here, unlike in the body of a store."""
+    """Validate against the schema, with its messages. A `null` is a separate type here, unlike in the body of a
+    store."""
     if not isinstance(given, dict):
         raise InvalidRequest(f"input must be an object, got {kind_of(given)}")
     for name in pack.required:
@@ -112,7 +113,7 @@ def _check(pack: Pack, given: Any) -> None:
 
 
 def kind_of(value: Any) -> str:
-    """What JSON calls it."""
+    """The JSON type name."""
     match value:
         case None:
             return "null"

@@ -1,4 +1,4 @@
-"""The QMD corpus bridge: one tool, `query`, over everything the caller has under a key."""
+"""The QMD corpus bridge: one tool, `query`, over all keyed rows of the caller."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -91,7 +91,7 @@ def _call(caller: CallerFacts, params: Params) -> Any:
 
 
 def query(rows: Iterable[Memory], query: str, limit: int) -> list[QmdResult]:
-    """The best rows, newest first among equals. An empty question is answered with everything."""
+    """The best rows; equal scores are sorted newest first. An empty query returns everything."""
     found: list[tuple[float, datetime, QmdResult]] = []
     for row in rows:
         if not row.category:
@@ -108,7 +108,7 @@ def query(rows: Iterable[Memory], query: str, limit: int) -> list[QmdResult]:
 
 
 def _query_text(arguments: Mapping[str, Any]) -> str:
-    """The first `lex` search that says something, else the first of any type, else `query`."""
+    """The first non-empty `lex` search, else the first of any type, else `query`."""
     searches = arguments.get("searches") or []
     if not isinstance(searches, list) or not all(isinstance(search, dict) for search in searches):
         raise RpcError(INVALID_PARAMS, "invalid arguments: searches must be an array of objects")
@@ -152,7 +152,7 @@ def _found(row: Memory, snippet: str, score: float) -> QmdResult:
 
 
 def _file(row: Memory) -> str:
-    """A run is filed under what ran, which its key says even where its value cannot be read."""
+    """A run's category is the pack or pipeline. It is read from the key, because the value may be unreadable."""
     key = row.key or ""
     if row.category == PACK_HISTORY:
         return f"audit/pack/{_ran(key)}"

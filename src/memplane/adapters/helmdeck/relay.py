@@ -1,8 +1,8 @@
 """Messages between the processes of one server.
 
-A stream lives in the process that answered its GET, and a POST may reach another. Each process therefore listens on a
-socket file of its own in the data directory, and whoever got the POST hands the message over. Nothing of it touches the
-disk, only this user may connect, and a process that is gone is one that nobody answers for.
+A stream belongs to the process that accepted its GET, and a POST may reach another process. So each process listens
+on its own socket file in the data directory, and the process with the POST forwards the message. Messages are not
+written to disk. Only this user may connect, and a process that has ended does not respond.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from memplane.auth.principal import Principal
 
 _PARCEL_BYTES_MAX = MESSAGE_BYTES_MAX + (1 << 20)
 _ADDRESS_BYTES_MAX = 100
-"""What fits into a socket address on every system."""
+"""The maximum length of a socket address on every system."""
 _LENGTH_BYTES = 4
 _QUEUED_MAX = 64
 _SECONDS_MAX = 10.0
@@ -30,7 +30,7 @@ _log = structlog.get_logger("memplane.helmdeck")
 
 
 class RelayedMessage(msgspec.Struct, frozen=True):
-    """A message for a session of another process, and who sent it."""
+    """A message for a session of another process, and its sender."""
 
     session: str
     path: str
@@ -42,7 +42,7 @@ Deliver = Callable[[str, str, Principal, bytes], DeliveryOutcome]
 
 
 class SessionRelay:
-    """This process's end of it. Where sockets in files cannot be had, one process still serves its own sessions."""
+    """The endpoint of this process. Without socket files, a process serves only its own sessions."""
 
     def __init__(self, folder: Path, worker: str, deliver: Deliver) -> None:
         self._folder = folder
@@ -71,7 +71,7 @@ class SessionRelay:
             task.cancel()
 
     async def deliver(self, worker: str, parcel: RelayedMessage) -> DeliveryOutcome:
-        """To the process that holds the session; unknown where there is none of that name."""
+        """Forward to the process of the session; unknown if there is no such process."""
         packed = msgspec.msgpack.encode(parcel)
         try:
             async with asyncio.timeout(_SECONDS_MAX):
@@ -83,7 +83,7 @@ class SessionRelay:
                     return DeliveryOutcome((await reader.read(64)).decode())
                 finally:
                     writer.close()
-        except (OSError, ValueError):  # a timeout is an OSError too; no outcome is a ValueError
+        except (OSError, ValueError):  # a timeout is an OSError; an invalid outcome is a ValueError
             return DeliveryOutcome.UNKNOWN
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -100,13 +100,13 @@ class SessionRelay:
                 writer.write(outcome.value.encode())
                 await writer.drain()
         except (OSError, EOFError, msgspec.DecodeError):
-            return  # only a process of this user can have sent it, and it is told by the silence
+            return  # only a process of this user can have sent it; close without a reply
         finally:
             self._answering.discard(task)
             writer.close()
 
     def _listen(self) -> socket.socket:
-        """It gets its name when somebody listens already, so that a name without a listener is one left behind."""
+        """Name the socket after it listens, so that a name without a listener is known to be stale."""
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with self._address(f"{self._worker}.new", suffix="") as address:
@@ -120,7 +120,7 @@ class SessionRelay:
         return listening
 
     def _sweep(self) -> None:
-        """Remove the names of processes that were killed."""
+        """Remove the socket files of killed processes."""
         for path in self._folder.glob("*.sock"):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as trying, suppress(OSError):
                 trying.settimeout(1)
@@ -135,7 +135,8 @@ class SessionRelay:
 
     @contextmanager
     def _address(self, worker: str, *, suffix: str = ".sock") -> Iterator[str]:
-        """A short way to the file: an address holds a hundred bytes, and data directories may lie deep."""
+        """A short path to the file: a socket address is limited to about a hundred bytes, and data directories may be
+        deep."""
         path = self._folder / f"{worker}{suffix}"
         if len(os.fsencode(path)) <= _ADDRESS_BYTES_MAX:
             yield str(path)

@@ -1,4 +1,4 @@
-"""The `helmdeck://` resources. Each is made at the moment it is read, for the caller who reads it."""
+"""The `helmdeck://` resources. Each is generated when it is read, for the calling user."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ MIME_TYPE = "application/json"
 
 
 class HelmdeckResource(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to read, and how it is made."""
+    """A resource and the function that generates it."""
 
     name: str
     description: str
@@ -57,7 +57,7 @@ def _routing_guide(_caller: CallerFacts) -> Any:
 
 
 def _context_budgets(_caller: CallerFacts) -> Any:
-    """Memplane runs no packs that fill a context, so there is nothing to budget."""
+    """Memplane runs no packs with a context budget, so the list is empty."""
     return {"budgets": [], "note": "no pack of this server has a context budget"}
 
 

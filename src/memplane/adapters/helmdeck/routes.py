@@ -1,4 +1,4 @@
-"""The facts door: every path of it, and what each one needs."""
+"""The Helmdeck API: all paths and their requirements."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -62,7 +62,7 @@ _CALLER = Query(
 
 
 class StreamTimeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a stream stays silent, and how long it waits for a client that takes nothing."""
+    """The interval between keep-alive messages, and the timeout for a client that does not read."""
 
     keepalive_seconds: float = KEEPALIVE_SECONDS
     send_seconds_max: float = SEND_SECONDS_MAX
@@ -87,7 +87,7 @@ def adapter(
 
 
 class HelmdeckAdapter:
-    """Translates what Helmdeck's clients say, one caller at a time."""
+    """Handles requests of Helmdeck's clients, one caller at a time."""
 
     def __init__(self, plane: Engine, log_in: LogIn, bounds: StreamTimeouts) -> None:
         self._plane = plane
@@ -210,7 +210,7 @@ class HelmdeckAdapter:
         )
 
     def _open(self) -> tuple[Endpoint, ...]:
-        """For those who have no credential yet."""
+        """Endpoints that need no credential."""
         return (
             Endpoint(
                 method="POST",
@@ -368,23 +368,23 @@ def _read_forget(raw: bytes) -> ForgetArguments:
 
 
 def _unread(_raw: bytes) -> None:
-    """The handler reads it, since it has words of its own for what is wrong."""
+    """The handler parses the body, because it has its own error messages."""
 
 
 def _read_input(raw: bytes) -> Any:
-    """An empty body is an empty object, and nothing else is."""
+    """An empty body is an empty object; other invalid bodies are rejected."""
     return read_json(raw) if raw.strip() else {}
 
 
 def _refuse(error: Exception) -> HttpError | None:
-    """Helmdeck has one word for a store that fails; one that is busy is told apart, because trying again helps."""
+    """Helmdeck has one error code for a failed store. A busy store gets another, because a retry helps."""
     if not isinstance(error, StorageError) or error.retryable:
         return None
     return HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", http_error(error).message)
 
 
 def _refuse_store(error: Exception) -> HttpError | None:
-    """It says `invalid_input` even where it is the store that failed; the status tells the two apart."""
+    """The code is `invalid_input` even if the store failed; the status distinguishes the two."""
     failed = _refuse(error)
     return failed and HttpError(failed.status, "invalid_input", f"store: {failed.message}")
 

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as the older MCP transports (protocol 2024-11-05) carry it: one message in, at most one out."""
+"""JSON-RPC 2.0 for the older MCP transports (protocol 2024-11-05): one message in, at most one out."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ Method = Callable[[Params], Any]
 
 
 class RpcError(Exception):
-    """An answer that is an error of the protocol, not of a tool."""
+    """An error of the protocol, not of a tool."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class RpcError(Exception):
 
 
 def answer(raw: bytes, methods: Mapping[str, Method]) -> bytes | None:
-    """The reply to one message, None where none is due: to a notification, whatever it says."""
+    """The reply to one message; None for a notification, even an invalid one."""
     try:
         message = _read(raw)
     except RpcError as exc:
@@ -84,7 +84,7 @@ def _failed(id_: str | int | None, error: RpcError) -> bytes:
 
 
 def text_of(params: Params, name: str) -> str:
-    """A parameter that must be there and be text."""
+    """A required string parameter."""
     value = params.get(name)
     if not isinstance(value, str):
         raise RpcError(INVALID_PARAMS, f"invalid params: {name} must be a string")

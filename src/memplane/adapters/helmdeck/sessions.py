@@ -1,4 +1,4 @@
-"""Open MCP sessions of this process: whose they are, what waits to be answered, and how many there may be."""
+"""Open MCP sessions of this process: their owners, their queued messages, and their limits."""
 
 import asyncio
 import secrets
@@ -17,11 +17,11 @@ _WORKER_CHARS = 8
 _ID_CHARS = 32
 
 Answer = Callable[[bytes], bytes | None]
-"""Answers one message, or says that none is due. It may take a while: call it in a thread."""
+"""Handles one message and returns the reply, if any. It may be slow: call it in a thread."""
 
 
 class DeliveryOutcome(StrEnum):
-    """What became of a message for a session."""
+    """The outcome of a message for a session."""
 
     ACCEPTED = "taken"
     UNKNOWN = "unknown"
@@ -29,7 +29,7 @@ class DeliveryOutcome(StrEnum):
 
 
 class SseSession:
-    """One client's conversation. Messages wait here until the stream has answered those before them."""
+    """One client's session. Messages are queued until the stream has processed the earlier ones."""
 
     def __init__(self, id_: str, path: str, principal: Principal, answer: Answer) -> None:
         self.id = id_
@@ -40,7 +40,7 @@ class SseSession:
         self._bytes = 0
 
     def enqueue(self, message: bytes) -> bool:
-        """False where too much waits already."""
+        """False if the queue is full."""
         if self._waiting.full() or self._bytes + len(message) > _QUEUED_BYTES_MAX:
             return False
         self._bytes += len(message)
@@ -54,7 +54,8 @@ class SseSession:
 
 
 class SseSessions:
-    """All of this process. A session id begins with the name of its process, so that others know where it is."""
+    """All sessions of this process. A session id begins with the process name, so that other processes can forward
+    messages."""
 
     def __init__(self, *, total_max: int = TOTAL_MAX, per_principal_max: int = PER_PRINCIPAL_MAX) -> None:
         self.worker = secrets.token_hex(_WORKER_CHARS // 2)
@@ -85,7 +86,7 @@ class SseSessions:
                 del self._per_principal[whose]
 
     def deliver(self, id_: str, path: str, principal: Principal, message: bytes) -> DeliveryOutcome:
-        """To a session of another caller, or of the same one with other rights, as to one that does not exist."""
+        """A session of another caller, or of the same caller with other permissions, is reported as unknown."""
         session = self._open.get(id_)
         if (
             session is None
@@ -97,7 +98,7 @@ class SseSessions:
 
 
 def worker_of(session_id: str) -> str | None:
-    """The process that holds a session; None for what is no session id."""
+    """The process of a session; None if this is not a session id."""
     if len(session_id) != _ID_CHARS or not set(session_id) <= set("0123456789abcdef"):
         return None
     return session_id[:_WORKER_CHARS]
@@ -108,5 +109,5 @@ def _owner(principal: Principal) -> tuple[str, str]:
 
 
 def _permissions(principal: Principal) -> tuple[object, ...]:
-    """What a renewed credential of the same caller has in common with the old one."""
+    """The identity that a renewed credential of the same caller shares with the old one."""
     return principal.tenant, principal.subject, principal.spaces, principal.adapters, principal.rights

@@ -1,4 +1,4 @@
-"""MCP over server-sent events and over websockets: two older transports, in the manner of Helmdeck's server."""
+"""MCP over server-sent events and websockets: two older transports, compatible with Helmdeck's server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,9 +19,9 @@ KEEPALIVE_SECONDS = 15.0
 SEND_SECONDS_MAX = 30.0
 
 MethodsFor = Callable[[Principal], Mapping[str, Method]]
-"""What a caller may ask for, bound to them."""
+"""The methods of a session, bound to its caller."""
 Reauthenticate = Callable[[], Awaitable[object]]
-"""Checks the credential once more."""
+"""Checks the credential again."""
 
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -39,7 +39,8 @@ _GOING_AWAY = 1001
 
 
 class Streams:
-    """One MCP server on its paths. It belongs to the caller who opened it, whoever posts to it."""
+    """One MCP server on its paths. A session belongs to the caller who opened it, and only that caller may post to
+    it."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class Streams:
         self._send_seconds_max = send_seconds_max
 
     async def events(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """`GET …/sse`: where to post to, then the answers, until either side ends it."""
+        """`GET …/sse`: send the URL for posts, then the replies, until either side closes."""
         if scope["method"] == "HEAD":
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             await send({"type": "http.response.body"})
@@ -74,12 +75,12 @@ class Streams:
                 tasks.cancel_scope.cancel()
             await self._send(send, {"type": "http.response.body"})
         except* TimeoutError:
-            pass  # a client that takes nothing is dropped
+            pass  # drop a client that does not read
         finally:
             self._sessions.close(session)
 
     async def message(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """`POST …/sse/message?sessionId=…`: 202, and the answer comes on the stream."""
+        """`POST …/sse/message?sessionId=…`: respond with 202 and send the reply on the stream."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("sessionId", [""])[0]
         if not given:
             raise HttpError(400, "missing_session", "sessionId query parameter required")
@@ -93,7 +94,7 @@ class Streams:
         await send({"type": "http.response.body"})
 
     async def websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One JSON-RPC message in each text frame, both ways."""
+        """One JSON-RPC message per text frame, in both directions."""
         session = self._open(scope["memplane.principal"])
         try:
             await receive()
@@ -113,7 +114,7 @@ class Streams:
             if frame.get("code") == _GOING_AWAY:
                 await self._send(send, {"type": "websocket.close", "code": _GOING_AWAY})
         except OSError:
-            pass  # a client that is gone, or takes nothing
+            pass  # the client is disconnected or does not read
         finally:
             self._sessions.close(session)
 
@@ -134,8 +135,8 @@ class Streams:
         )
 
     async def _answer_all(self, session: SseSession, send: Send, scope: Scope) -> None:
-        """One after the other, in the order they came. A line now and then keeps what is between from hanging up, and
-        is when we look whether the credential still holds. Messages bring their own."""
+        """Process messages in order. A periodic keep-alive line stops intermediaries from closing the connection, and
+        triggers a check that the credential is still valid. Posted messages bring their own credential."""
         while True:
             try:
                 async with asyncio.timeout(self._keepalive_seconds):
@@ -169,7 +170,7 @@ async def _answered(session: SseSession, message: bytes, scope: Scope) -> bytes 
 
 
 async def _still_valid(again: Reauthenticate) -> bool:
-    """Whether the credential that opened the stream would open it now. Where that cannot be said, it does not."""
+    """Whether the credential that opened the stream is still valid. An unknown status counts as invalid."""
     try:
         await again()
     except MemplaneError:

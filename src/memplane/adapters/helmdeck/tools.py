@@ -1,4 +1,4 @@
-"""The main MCP server of this door: the packs as tools, and resources made for whoever asks."""
+"""Helmdeck's main MCP server: the packs as tools, and resources for the calling user."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ SERVER = {"name": "helmdeck", "version": "0.2.0"}
 
 
 def methods_for(caller: CallerFacts) -> Mapping[str, Method]:
-    """Every method, bound to the caller of the session: resources are theirs as much as tools are."""
+    """All methods, bound to the caller of the session; resources are per caller, like tools."""
 
     def initialize(_params: Params) -> Any:
         return {

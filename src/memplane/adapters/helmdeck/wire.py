@@ -1,4 +1,4 @@
-"""How Helmdeck's clients write and read JSON: bodies are read as Go reads them, times are spelled as Go spells them."""
+"""JSON for Helmdeck's clients: bodies are parsed as in Go, and times are formatted as in Go."""
 
 import json
 from datetime import UTC, datetime
@@ -18,13 +18,13 @@ _SPACE = b" \t\r\n"
 
 
 class BadBody(InvalidRequest):
-    """The body is not JSON, or JSON of another shape."""
+    """The body is not JSON, or has an unexpected type."""
 
 
 def read_json(raw: bytes) -> Any:
-    """The first JSON value of a text. What follows it is not looked at, as Go's decoder does not.
+    """The first JSON value of a text. As in Go's decoder, the rest is ignored.
 
-    Numbers with a fraction or an exponent come as `Decimal`, so that none of them passes for a whole number.
+    Numbers with a fraction or an exponent become `Decimal`, so that none of them is accepted as an integer.
     """
     try:
         text = mend_surrogates(raw).lstrip(_SPACE).decode("utf-8")
@@ -42,7 +42,7 @@ def read_json(raw: bytes) -> Any:
 
 
 def read_body(raw: bytes, shape: type[T]) -> T:
-    """The body as a struct: members by name in any case, unknown ones ignored, `null` as good as left out."""
+    """Decode the body as a struct: member names in any case, unknown ones ignored, `null` as omitted."""
     value = read_json(raw)
     return read_object({} if value is None else value, shape)
 
@@ -57,7 +57,7 @@ def read_object(value: Any, shape: type[T]) -> T:
 
 
 def _members(value: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """An exact name wins over one in another case; without that, the last one does."""
+    """An exact name takes precedence over another case; otherwise the last one wins."""
     found: dict[str, Any] = {}
     for name in names:
         if name in value:
@@ -82,16 +82,16 @@ def seconds(moment: datetime) -> str:
 
 
 def nanoseconds(moment: datetime) -> str:
-    """RFC 3339 with as many digits of the second as there are: `…56Z`, `…56.5Z`, `…56.385001Z`."""
+    """RFC 3339 with only the significant digits of the second: `…56Z`, `…56.5Z`, `…56.385001Z`."""
     fraction = f".{moment.microsecond:06d}".rstrip("0").rstrip(".")
     return f"{seconds(moment).removesuffix('Z')}{fraction}Z"
 
 
-# What goes over the wire. Names, order and what is left out when empty are Helmdeck's.
+# Wire types. Names, order and omission of empty fields follow Helmdeck.
 
 
 class StoreBody(msgspec.Struct, kw_only=True):
-    """A fact to put under a key. `ttl_seconds` 0 or left out is 90 days."""
+    """A fact to store under a key. `ttl_seconds` 0 or omitted means 90 days."""
 
     key: str
     value: str
@@ -101,7 +101,7 @@ class StoreBody(msgspec.Struct, kw_only=True):
 
 
 class StoreArguments(msgspec.Struct, kw_only=True):
-    """`StoreBody` as it comes: whether something is missing is for the engine to say."""
+    """`StoreBody` as received; the engine checks for missing fields."""
 
     key: str | None = None
     value: str | None = None
@@ -117,7 +117,7 @@ class StoreResponse(msgspec.Struct, kw_only=True):
 
 
 class ForgetArguments(msgspec.Struct, kw_only=True):
-    """`all` (also when left out), `packs`, `pipelines`, `pack:<id>`, `pipeline:<id>` or `key:<exact-key>`."""
+    """`all` (the default), `packs`, `pipelines`, `pack:<id>`, `pipeline:<id>` or `key:<exact-key>`."""
 
     scope: str | None = None
 
@@ -142,7 +142,7 @@ class LearnedPipeline(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class DefaultsAnswer(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What earlier runs teach. Lists that are always there have no default, so that `[]` is written."""
+    """Defaults learned from earlier runs. Lists that are always present have no default, so that `[]` is written."""
 
     scope: str
     fetched_at: str
@@ -181,7 +181,7 @@ class CallerCount(msgspec.Struct, kw_only=True):
 
 
 class Callers(msgspec.Struct, kw_only=True):
-    """`null` where there is nobody: a nil slice in Go."""
+    """`null` if there are no callers: a nil slice in Go."""
 
     callers: list[CallerCount] | None
 
@@ -197,7 +197,7 @@ class HelmdeckFact(msgspec.Struct, kw_only=True):
 
 
 class FactValue(HelmdeckFact, kw_only=True):
-    """A value that a key had or has."""
+    """A past or current value of a key."""
 
     state: str
     replaced_at: str | None
@@ -228,7 +228,7 @@ class LoggedIn(msgspec.Struct, kw_only=True):
 
 
 class PackStored(msgspec.Struct, kw_only=True):
-    """The envelope of a pack. `duration_ms` holds nanoseconds, as Helmdeck's does."""
+    """The envelope of a pack. `duration_ms` contains nanoseconds, as in Helmdeck."""
 
     pack: str
     version: str
@@ -237,7 +237,7 @@ class PackStored(msgspec.Struct, kw_only=True):
 
 
 class PackForgotten(msgspec.Struct, kw_only=True):
-    """As `PackStored`."""
+    """See `PackStored`."""
 
     pack: str
     version: str

@@ -1,8 +1,9 @@
-"""MCP over streamable HTTP at `/mcp`. Nothing is kept between two requests, so any worker process can answer any of them.
+"""MCP over streamable HTTP at `/mcp`. Requests are stateless, so any worker process can handle any of them.
 
-Limits per session need a session, and the protocol's newest revision has none. In order of preference it is the one that
-the client names in `_meta`, the `Mcp-Session-Id` we gave an older client when it began, or else the hour: a credential
-then has the limits of a session for each hour."""
+Session limits need a session, and the newest protocol revision has none. In order of preference, the session is the
+one that the client names in `_meta`, the `Mcp-Session-Id` that an older client got at initialization, or the current
+hour. In the last case, the session limits apply per credential and hour.
+"""
 
 import re
 from collections.abc import AsyncIterator
@@ -51,7 +52,7 @@ def adapter(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -
 
 
 class McpOverHttp:
-    """An ASGI application; `running` is its life, and it can be lived again."""
+    """An ASGI application. `running` is its lifespan, and it may be started again."""
 
     def __init__(self, plane: Engine, settings: Settings, clock: Clock) -> None:
         self._plane = plane
@@ -88,7 +89,7 @@ class McpOverHttp:
 
 
 async def _assign_session(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """An older client begins with a handshake and repeats the id it is given; nobody has to remember it here."""
+    """An older client begins with a handshake and repeats its session id, so the server stores nothing."""
     result = await call_next(ctx)
     if ctx.method == "initialize" and isinstance(ctx.request, Request):
         ctx.request.scope[_BEGUN] = uuid4().hex
@@ -96,7 +97,7 @@ async def _assign_session(ctx: Context, call_next: CallNext) -> HandlerResult:
 
 
 class HttpMcpCaller:
-    """Who knocked, by the credential that the frame has checked."""
+    """The caller, from the credential that the server has checked."""
 
     def __init__(self, plane: Engine, context: Context, clock: Clock) -> None:
         request = context.request
@@ -118,7 +119,7 @@ class HttpMcpCaller:
 
 
 def _check_media(request: Request) -> None:
-    """The SDK would say no in a shape of its own, and would not say what to send."""
+    """Reject the media type before the SDK does, whose error has another format and does not say what to send."""
     given = request.headers.get("content-type", "")
     if given.partition(";")[0].strip().lower() != JSON:
         raise HttpError(

@@ -1,5 +1,5 @@
-"""Telling a client on this machine about us: its configuration is a JSON file of others, so it is shown before it is
-changed, merged and not rewritten, copied first, and replaced in one step."""
+"""Add Memplane to the configuration of a local MCP client. The file belongs to another program, so the change is
+shown first and merged, the file is backed up, and it is replaced atomically."""
 
 import difflib
 import json
@@ -16,14 +16,14 @@ import msgspec
 from memplane.errors import InvalidRequest
 from memplane.safety.redact import redact
 
-# Files of settings that belong to somebody else: whole or as they were, and as private as before.
+# Configuration files of other programs: replaced atomically, with the same permissions.
 
 
 _OWNER_ONLY = 0o600
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put this in the place of what is there. A file that was not there is its owner's alone."""
+    """Replace the file's content. A new file is readable only by its owner."""
     mode = path.stat().st_mode & 0o777 if path.exists() else _OWNER_ONLY
     descriptor, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -46,7 +46,7 @@ _DESKTOP_FILE = "claude_desktop_config.json"
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What would become of a file. `before` is None where there is none yet."""
+    """A planned change of a file. `before` is None if the file does not exist."""
 
     path: Path
     before: str | None
@@ -58,7 +58,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def diff(self) -> str:
-        """For eyes: other servers' secrets in the lines around are not shown."""
+        """The diff for display, without the secrets of other servers."""
         old = [] if self.before is None else self.before.splitlines()
         name = str(self.path)
         lines = difflib.unified_diff(old, self.after.splitlines(), name, name, lineterm="", n=3)
@@ -66,7 +66,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def config_path(client: str, environment: Mapping[str, str], platform: str) -> Path:
-    """Where a client keeps its servers, for this user."""
+    """The path of a client's configuration for this user."""
     home = environment.get("USERPROFILE") if platform == "win32" else environment.get("HOME")
     if not home:
         raise InvalidRequest("no home directory is set, so there is no place for a client's configuration")
@@ -97,8 +97,8 @@ def server_entry(
 
 
 def planned(path: Path, name: str, entry: Mapping[str, Any]) -> FileChange:
-    """The file with this server in it and everything else as it was; `InvalidRequest` where it cannot be read."""
-    target = path.resolve()  # people link their configuration from elsewhere
+    """Plan the change: add this server and keep everything else. Raises `InvalidRequest` if the file cannot be read."""
+    target = path.resolve()  # follow links, because people keep their configuration elsewhere
     before = read_config(target)
     document = {} if before is None or not before.strip() else parsed_config(target, before)
     servers = document.get(SERVERS, {})
@@ -112,7 +112,7 @@ def planned(path: Path, name: str, entry: Mapping[str, Any]) -> FileChange:
 
 
 def write_change(change: FileChange) -> Path | None:
-    """Write it; returns the copy of what was there. A file that somebody changed meanwhile is left as it is."""
+    """Write the change and return the path of the backup. A file that was changed since planning is not overwritten."""
     if read_config(change.path) != change.before:
         raise InvalidRequest(f"{change.path} was changed meanwhile; run it again")
     try:
@@ -125,7 +125,7 @@ def write_change(change: FileChange) -> Path | None:
 
 
 def read_config(path: Path) -> str | None:
-    """The text of somebody's configuration; None where there is none."""
+    """The text of a configuration file; None if it does not exist."""
     try:
         with path.open("rb") as file:
             raw = file.read(_CONFIG_BYTES_MAX + 1)
@@ -142,7 +142,8 @@ def read_config(path: Path) -> str | None:
 
 
 def parsed_config(path: Path, text: str) -> dict[str, Any]:
-    """Plain JSON only: what we could not write back as it was, such as a comment, is not ours to touch."""
+    """Accept plain JSON only. A file with content that cannot be written back unchanged, such as comments, is
+    rejected."""
     try:
         document = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as exc:

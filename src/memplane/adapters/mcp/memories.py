@@ -1,5 +1,4 @@
-"""Tools for typed memories. Four are those of Carapace's memory plugin: arguments as its manifest has them, and answers as
-its agents know them."""
+"""Tools for typed memories. Four of them match Carapace's memory plugin, in arguments and responses."""
 
 from typing import Any
 
@@ -209,7 +208,7 @@ def _recall(space: Space, given: Arguments) -> McpToolResult:
 
 
 def _delete(space: Space, given: Arguments) -> McpToolResult:
-    """Carapace's answer and the receipt, which its agents do not expect."""
+    """Carapace's response, plus the receipt."""
     receipt = space.delete(given["id"])
     return McpToolResult(
         f"Deleted {one_line(given['id'])}; the receipt is {receipt.id}.",

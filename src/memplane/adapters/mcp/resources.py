@@ -1,4 +1,4 @@
-"""What can be read without calling a tool: the brief, the categories, the skill, and a memory with its evidence."""
+"""MCP resources: the brief, the categories, the skill, and a memory with its evidence."""
 
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -14,7 +14,7 @@ from memplane.safety.sanitize import one_line
 from memplane.space import Space
 from memplane.types import Memory
 
-# How an agent uses memory well, in words for the agent.
+# Instructions for agents on using memory.
 
 
 SKILL = files("memplane.adapters.mcp").joinpath("skill.md").read_text("utf-8")
@@ -28,20 +28,20 @@ INSTRUCTIONS = (
 )
 
 
-# Prompts a user can call by name: how a session begins, and how it ends.
+# Prompts that a user calls by name, for the start and the end of a session.
 
 
 _TOPIC_CHARS_MAX = 8_000
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A message in the user's name, made out of memory and of what the user gave."""
+    """Builds a user message from memory and the user's arguments."""
 
     name: str
     title: str
     description: str
     arguments: Mapping[str, str]
-    """Optional ones by name, with what they mean."""
+    """Optional arguments by name, with descriptions."""
     write: Callable[[Space, Mapping[str, str]], str]
 
 
@@ -110,7 +110,7 @@ _MEMORY_PREFIX = "memplane://memory/"
 
 
 class McpResource(msgspec.Struct, frozen=True, kw_only=True):
-    """A text with an address. `read` is given the space, or None for what is the same for everybody."""
+    """A text with a URI. `read` gets the space, or None for a text that is the same for every caller."""
 
     uri: str
     name: str
@@ -161,7 +161,7 @@ RESOURCES = (
 
 
 def read_resource(space: Space, uri: str) -> tuple[str, str]:
-    """(media type, text) of a resource; `NotFound` where there is none."""
+    """The media type and text of a resource. Raises `NotFound`."""
     for resource in RESOURCES:
         if resource.uri == uri:
             return resource.media, resource.read(space)
@@ -190,7 +190,7 @@ def _memory(space: Space, memory_id: str) -> dict[str, Any]:
 
 
 def _evidence(place: Memory) -> dict[str, Any]:
-    """A memory that was stored on purpose is its own evidence; one that was read out of a turn quotes it."""
+    """An explicitly stored memory is its own evidence; an extracted memory quotes its turn."""
     return {
         "entry_id": place.entry_id,
         "start": place.start,

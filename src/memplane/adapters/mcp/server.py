@@ -1,5 +1,5 @@
-"""The MCP server itself: the SDK's low-level one, because argument rules must be exact and answers must not be guessed
-from annotations. It keeps no state, so that any process can answer any request."""
+"""The MCP server, on the SDK's low-level server: argument validation must be exact, and output schemas must not be
+derived from annotations. It is stateless, so any process can handle any request."""
 
 import logging
 from collections.abc import Callable
@@ -37,13 +37,13 @@ T = TypeVar("T")
 
 
 class McpCaller(Protocol):
-    """Whoever sent a request, as the transport knows them."""
+    """The caller of a request, as the transport identifies them."""
 
     def may(self, right: Right) -> bool:
-        """Whether the credential reaches so far: what it may not do is not offered."""
+        """Whether the credential has this permission; tools without permission are not offered."""
 
     def space(self, right: Right) -> Space:
-        """The space they are in; raises `Forbidden`."""
+        """The caller's space; raises `Forbidden`."""
 
 
 def build_server(visitor_of: Callable[[Context], McpCaller]) -> Server[Any]:
@@ -66,7 +66,7 @@ def build_server(visitor_of: Callable[[Context], McpCaller]) -> Server[Any]:
 
 
 class _Handlers:
-    """One method a request. The engine works in a thread; whatever goes wrong there is told in our own words."""
+    """One method per request type. The engine runs in a thread, and its errors are returned as Memplane's errors."""
 
     def __init__(self, visitor_of: Callable[[Context], McpCaller]) -> None:
         self._visitor_of = visitor_of
@@ -155,7 +155,7 @@ class _Handlers:
 
 
 async def _answered(work: Callable[[], T]) -> T:
-    """For what is no tool: an error of the protocol is the only way to say no."""
+    """Raise a protocol error, because requests other than tool calls have no error result."""
     try:
         return await anyio.to_thread.run_sync(work)
     except Exception as exc:
@@ -165,8 +165,8 @@ async def _answered(work: Callable[[], T]) -> T:
 
 
 def error_text(error: Exception) -> str:
-    """What a caller may know of an error. Where the fault is ours, the log has the rest: messages of the storage name
-    files, and those of a bug anything."""
+    """The error text for a caller. Details of internal errors go only to the log, because storage messages contain
+    file names and bug messages may contain anything."""
     if isinstance(error, MemplaneError) and error.category.is_callers:
         return encodable(str(error))
     _log.error("a request failed", exc_info=error)

@@ -1,4 +1,4 @@
-"""MCP over stdin and stdout, for a client on this machine that starts us. One process is one session."""
+"""MCP over stdin and stdout, for a local client that starts the server. One process is one session."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ _LINES_AHEAD = 64
 
 
 class LocalMcpCaller:
-    """Whoever started the process may do what its user may."""
+    """The user that started the process has all permissions."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -44,14 +44,14 @@ class LocalMcpCaller:
 
 
 class _MessageHead(msgspec.Struct):
-    """As much of a message as it takes to know whether an answer is owed."""
+    """The fields of a message that show whether it needs a reply."""
 
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     method: str = ""
 
 
 class _Traffic:
-    """What was asked and what was answered: the end of stdin must not cut off answers that are owed."""
+    """Tracks requests and replies, so that the end of stdin does not cut off pending replies."""
 
     def __init__(self) -> None:
         self._owed = 0
@@ -74,7 +74,7 @@ class _Traffic:
             self._settled.set()
 
     async def finished(self) -> None:
-        """Everything is answered, or it takes too long."""
+        """Wait until every request has a reply, or the timeout passes."""
         with anyio.move_on_after(_FINISH_SECONDS):
             if self._owed > 0:
                 self._settled = anyio.Event()
@@ -82,7 +82,7 @@ class _Traffic:
 
 
 class _CountedWriter:
-    """The way out, counted."""
+    """The output stream, with replies counted."""
 
     def __init__(self, stream: Any, traffic: _Traffic) -> None:
         self._stream = stream
@@ -107,7 +107,7 @@ class _CountedWriter:
 
 
 class _Lines:
-    """Lines of stdin, read by a thread that nobody waits for: a read that blocks must not hold up the end."""
+    """Lines of stdin, read in a daemon thread, so that a blocking read does not delay shutdown."""
 
     def __init__(self, descriptor: int, traffic: _Traffic) -> None:
         self._descriptor = descriptor
@@ -119,7 +119,7 @@ class _Lines:
         threading.Thread(target=self._read, args=(token,), name="stdin", daemon=True).start()
 
     def _read(self, token: EventLoopToken) -> None:
-        with suppress(Exception):  # the loop is gone: so are we
+        with suppress(Exception):  # the event loop has ended
             for line in _lines_of(self._descriptor):
                 anyio.from_thread.run(self._send.send, line, token=token)
             anyio.from_thread.run_sync(self._send.close, token=token)
@@ -133,7 +133,7 @@ class _Lines:
 
 
 def _lines_of(descriptor: int) -> Iterator[bytes]:
-    """Whole lines; one that is too long is passed over, so that it cannot fill the memory."""
+    """Complete lines. A line that is too long is skipped, so that it cannot exhaust memory."""
     held = bytearray()
     too_long = False
     while chunk := _read_some(descriptor):
@@ -159,7 +159,7 @@ def _read_some(descriptor: int) -> bytes:
 
 
 def serve_stdio(space: Space) -> None:
-    """Answer until stdin ends, or SIGTERM or SIGINT comes. Only protocol goes to stdout; what else is printed goes to
+    """Serve until stdin ends or SIGTERM or SIGINT arrives. Only protocol messages go to stdout; other output goes to
     stderr."""
     visitor = LocalMcpCaller(space)
     server = build_server(lambda _context: visitor)
@@ -181,7 +181,7 @@ async def _serve(server: Server[Any], descriptor: int) -> None:
     except BaseExceptionGroup as group:
         if group.split(OSError)[1] is not None:
             raise
-        raise BrokenPipeError from group  # the client went away while we were answering
+        raise BrokenPipeError from group  # the client disconnected during a reply
 
 
 async def _end_on_signal(

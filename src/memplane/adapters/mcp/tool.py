@@ -1,4 +1,4 @@
-"""What a tool is: what it says of itself, what it may do, and how it is carried out."""
+"""A tool: its description, its permissions, and its implementation."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,14 +16,14 @@ Arguments = Mapping[str, Any]
 
 
 class McpToolResult(msgspec.Struct, frozen=True):
-    """The same twice: words for the model, and data that fit the tool's output schema."""
+    """A result in two forms: text for the model, and data that matches the tool's output schema."""
 
     text: str
     data: dict[str, Any]
 
 
 class McpTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool. The hints are what clients decide by whether to ask their user first."""
+    """A tool. Clients use the hints to decide whether to ask their user first."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class McpTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def record(properties: Mapping[str, Schema], *optional: str) -> dict[str, Any]:
-    """The schema of an object; all of its properties are there but those named."""
+    """The schema of an object; all properties are required except those named."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -57,11 +57,11 @@ NUMBER: Schema = {"type": "number"}
 
 
 def as_data(text: str) -> str:
-    """Remembered text as it may stand in an answer: it cannot close a fence, and hides nothing."""
+    """Escape stored text for a result: it cannot close a fence or contain hidden characters."""
     return defang(visible(text))
 
 
-# What a model is told of arguments that are refused, beyond the words of the schema: which name is one too many, and why.
+# Error messages about invalid arguments for a model: they also say which argument is unknown, and why.
 
 
 _PROVENANCE = frozenset({"id", "session_id", "group", "created_at", "provenance", "superseded_by"})
@@ -70,7 +70,7 @@ _NAMES_MAX = 5
 
 
 def checked_for(tool: McpTool, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with the schema's defaults, or `InvalidRequest` with all that is wrong."""
+    """The arguments with the schema's defaults. Raises `InvalidRequest` with all violations."""
     properties = tool.arguments["properties"]
     try:
         return checked(tool.arguments, given)

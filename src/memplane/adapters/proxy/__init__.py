@@ -1,1 +1,1 @@
-"""The proxy door: clients of OpenAI and Anthropic change their base URL, and have memory."""
+"""The proxy: adds memory to OpenAI and Anthropic clients that change their base URL."""

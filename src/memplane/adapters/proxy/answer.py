@@ -1,4 +1,4 @@
-"""A provider's answer while it passes by: what it said, whether that was all of it, and what it cost."""
+"""Reads a provider's response as it is relayed: its content, whether it is complete, and its usage."""
 
 import re
 import zlib
@@ -24,13 +24,13 @@ _ENDS = re.compile(
     rb"|" + _FAILURE,
     re.MULTILINE,
 )
-"""Nothing but a stream itself can say this: a new line inside a text is escaped."""
+"""Only the stream itself can contain this: a newline inside a text is escaped."""
 _MARK_BYTES_MAX = 64
 _WITHIN_A_LINE = b"."
-"""In place of the beginning of a line that is too long to be a mark: what follows it begins none."""
+"""Replaces the beginning of a line that is too long to be a marker, so that its rest does not match one."""
 _USAGE = re.compile(rb'^data:[ ]?(\{.*"usage".*\})[ \r]*$', re.MULTILINE)
 _USAGE_ANYWHERE = re.compile(rb'"usage"\s*:\s*(\{(?:[^{}]|\{[^{}]*\})*+\})')
-"""A quote within a text is escaped, so that none of those can say this."""
+"""A quote inside a text is escaped, so that no text can contain this."""
 _USAGE_BYTES_MAX = 4_096
 _PLAIN = frozenset({"", "identity"})
 _READABLE = _PLAIN | {"gzip", "x-gzip", "deflate"}
@@ -41,7 +41,7 @@ _INFLATED_PIECE = 1 << 20
 
 
 class ProviderResponse:
-    """What came so far. It is passed on as it comes; this is a reader's copy, unpacked."""
+    """The response so far, decompressed. The client gets the original bytes; this is a copy for reading."""
 
     def __init__(self, *, media: str, encoding: str) -> None:
         self.is_stream = media.partition(";")[0].strip().lower() == _EVENTS
@@ -53,7 +53,7 @@ class ProviderResponse:
         self._tail = b""
 
     def add(self, piece: bytes) -> bool:
-        """Read one more piece; whether it holds the mark that nothing follows."""
+        """Read one more chunk. Returns whether it contains the end marker."""
         if not self._readable:
             return False
         if self._inflate is not None:
@@ -77,7 +77,7 @@ class ProviderResponse:
         return self._pieces[0] if self._pieces else b""
 
     def failed(self) -> bool:
-        """Whether it was an answer at all: a stream may begin well and end in an error."""
+        """Whether the response is valid: a stream may begin well and end in an error."""
         if self.is_stream:
             return _FAILS.search(self.text()) is not None
         body = self._body()
@@ -86,7 +86,7 @@ class ProviderResponse:
         )
 
     def payload(self) -> Payload:
-        """The answer as the session history has it. One that cannot be read is no reason to lose what was asked."""
+        """The response for the session history. The request is kept even if the response cannot be read."""
         if self.is_stream:
             return Payload(text=self.text().decode("utf-8", "replace"))
         raw, body = self.text().strip(), self._body()
@@ -94,7 +94,7 @@ class ProviderResponse:
             return Payload(text=raw.decode("utf-8", "replace"))
         try:
             gojson.decode(raw, _JSON)
-        except gojson.NotJson:  # as Python writes it, with numbers that are none
+        except gojson.NotJson:  # Python's encoding, including values such as NaN that JSON does not allow
             return Payload(json=msgspec.json.encode(body))
         return Payload(json=raw)
 
@@ -118,7 +118,7 @@ class ProviderResponse:
 
 
 class UsageReader:
-    """Reads only what an answer took, however long it is. Whatever passes by stays as it is."""
+    """Reads only the usage of a response, whatever its length, without changing the bytes."""
 
     def __init__(self, *, encoding: str) -> None:
         packed = encoding.strip().lower()
@@ -136,7 +136,7 @@ class UsageReader:
             except zlib.error:
                 self._readable = False
                 return
-            # What one piece unpacks to is little or it is a bomb, and that is not worth a count.
+            # A chunk that expands beyond this is a decompression bomb, and its usage is not counted.
             self._readable = not self._inflate.unconsumed_tail
         seen = self._tail + piece
         end = 0
@@ -150,7 +150,7 @@ class UsageReader:
 
 
 def _usage_of(event: dict[str, Any]) -> Any:
-    """Where each API puts it: beside the choices, within the message, or within the response."""
+    """The usage field of each API: next to the choices, in the message, or in the response."""
     for holder in (event, event.get("message"), event.get("response")):
         if isinstance(holder, dict) and isinstance(holder.get("usage"), dict):
             return holder["usage"]
@@ -158,7 +158,7 @@ def _usage_of(event: dict[str, Any]) -> Any:
 
 
 def _charge(usages: list[Any]) -> Charge:
-    """Counts in a stream grow, so the largest is the last."""
+    """Counts in a stream only grow, so the maximum is the final value."""
     found = Charge()
     for usage in usages:
         if not isinstance(usage, dict):

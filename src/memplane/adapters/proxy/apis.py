@@ -1,4 +1,4 @@
-"""The APIs that carry turns: what a request says in each, and where memory goes into it."""
+"""The APIs that carry turns: how to read their requests and where to insert memory."""
 
 import hashlib
 import re
@@ -12,10 +12,9 @@ import msgspec
 from memplane.ledger import gojson
 from memplane.ledger.history_text import SYSTEM_ROLES, content_text, latest_input, question_in
 
-# Where things stand in a JSON text, so that something can be put between them and every other byte stays as it was.
-#
-# Providers cache the beginning of a prompt by what it says, and a body that is decoded and written anew may spell the same
-# thing differently. So nothing of a client's body is ever written anew.
+# Byte offsets in a JSON text, so that text can be inserted while every other byte stays the same. Providers cache
+# prompt prefixes by content, and a body that is decoded and encoded again may be spelled differently. So a client's
+# body is never re-encoded.
 
 
 _MEMBERS: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -29,19 +28,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Extent(NamedTuple):
-    """From the first byte of a value to behind its last."""
+    """From the first byte of a value to after its last."""
 
     start: int
     end: int
 
 
 class NotPlain(ValueError):
-    """No JSON object, or one in which a name stands twice, so that two readers would take different values."""
+    """Not a JSON object, or one with a duplicate name, which two parsers could read differently."""
 
 
 def members_of(raw: bytes) -> dict[str, Extent]:
-    """Where the value of each member of the outermost object stands."""
-    text = gojson.mend_surrogates(raw)  # as long as before, so places stay what they are
+    """The span of the value of each member of the outermost object."""
+    text = gojson.mend_surrogates(raw)  # same length as before, so that offsets stay valid
     try:
         members = gojson.decode(text, _MEMBERS)
     except (gojson.NotJson, msgspec.ValidationError) as exc:
@@ -61,7 +60,7 @@ def members_of(raw: bytes) -> dict[str, Extent]:
 
 
 def items_of(raw: bytes, array: Extent) -> list[Extent]:
-    """Where each item of an array stands."""
+    """The span of each item of an array."""
     text = gojson.mend_surrogates(raw[array.start : array.end])
     at, found = 1, []
     for item in gojson.decode(text, _ITEMS):
@@ -75,7 +74,7 @@ def items_of(raw: bytes, array: Extent) -> list[Extent]:
 def put_items(
     array: Extent, items: list[Extent], additions: Iterable[tuple[int, Any]]
 ) -> list[tuple[Extent, bytes]]:
-    """Changes that put a value before each named place; the number of items is the place behind the last."""
+    """Edits that insert a value before each given index; the item count as index appends."""
     changes = []
     for place, value in additions:
         written = _encode(value)
@@ -85,14 +84,14 @@ def put_items(
         elif items:
             end = items[-1].end
             changes.append((Extent(end, end), b"," + written))
-        else:  # behind the bracket; a second one needs a comma, which the first of them cannot know of
+        else:  # insert after the bracket; a second insertion needs a comma, which the first cannot know about
             comma = b"," if changes else b""
             changes.append((Extent(array.start + 1, array.start + 1), comma + written))
     return changes
 
 
 def changed(raw: bytes, changes: Iterable[tuple[Extent, bytes]]) -> bytes:
-    """The text with each span replaced. Changes at one place stay in the order they are given."""
+    """Replace each span in the text. Edits at one offset keep their order."""
     parts: list[bytes] = []
     at = 0
     for span, new in sorted(changes, key=lambda change: change[0].start):
@@ -103,11 +102,11 @@ def changed(raw: bytes, changes: Iterable[tuple[Extent, bytes]]) -> bytes:
 
 _VALUE = msgspec.json.Decoder()
 _SITTING = re.compile(r"(user_[^_]+_account_[^_]*)_session_([\w-]+)")
-"""How Claude Code named its user before it took to JSON: who it is, and which sitting."""
+"""Claude Code's user id format before it used JSON: user and session."""
 
 
 class _ClaudeCode(msgspec.Struct):
-    """Who Claude Code is, as it says since 2.1.78."""
+    """Claude Code's user id format since 2.1.78."""
 
     device_id: str
     session_id: str
@@ -123,7 +122,7 @@ _CLAUDE_CODE = msgspec.json.Decoder(_ClaudeCode)
 
 
 class Api(StrEnum):
-    """How a turn is asked for."""
+    """The format of a turn request."""
 
     CHAT = "chat/completions"
     RESPONSES = "responses"
@@ -131,16 +130,16 @@ class Api(StrEnum):
 
 
 def api_of(method: str, path: str) -> Api | None:
-    """Which API a path speaks, wherever a provider keeps it: `/v1/chat/completions`, `/openai/deployments/x/chat/…`."""
+    """The API of a path, with any provider prefix: `/v1/chat/completions`, `/openai/deployments/x/chat/…`."""
     if method != "POST":
         return None
     if path.endswith(f"/{Api.MESSAGES}") and not path.endswith(f"/v1/{Api.MESSAGES}"):
-        return None  # of a thread of OpenAI's
+        return None  # messages of an OpenAI thread
     return next((api for api in Api if path.endswith(f"/{api}")), None)
 
 
 def model_in(body: bytes | None) -> str:
-    """The model that a body names, whatever else is in it."""
+    """The model that a body names, whatever else it contains."""
     try:
         return _MODEL.decode(body or b"{}").model
     except msgspec.DecodeError:
@@ -148,16 +147,16 @@ def model_in(body: bytes | None) -> str:
 
 
 class ChatRequest:
-    """A turn that a client asks for: its bytes, and what they say."""
+    """A turn request: its bytes and their parsed content."""
 
     def __init__(self, api: Api, raw: bytes) -> None:
-        """Raise `NotPlain` for a body whose members cannot be told apart."""
+        """Raise `NotPlain` for a body with ambiguous members."""
         self.api = api
         self.raw = raw
         self.members = members_of(raw)
         try:
             self.body: dict[str, Any] = gojson.decode(raw, _VALUE)
-        except (gojson.NotJson, msgspec.ValidationError) as exc:  # the latter for a number beyond all bounds
+        except (gojson.NotJson, msgspec.ValidationError) as exc:  # the latter for a number out of range
             raise NotPlain(str(exc)) from exc
 
     @property
@@ -171,7 +170,7 @@ class ChatRequest:
 
     @cached_property
     def messages(self) -> list[Any]:
-        """The conversation, each turn of it a JSON value; a plain input is what the user said."""
+        """The conversation, each turn as a JSON value; a plain input is a user message."""
         said = self.body.get("input" if self.api is Api.RESPONSES else "messages")
         if isinstance(said, str):
             return [{"role": "user", "content": said}]
@@ -183,23 +182,23 @@ class ChatRequest:
 
     @property
     def is_first(self) -> bool:
-        """Whether nobody has answered yet."""
+        """Whether the conversation has no response yet."""
         return not any(_role(message) == "assistant" for message in self.messages)
 
     @property
     def continues(self) -> bool:
-        """Whether the agent works on what the user said before, as it does between the calls of its tools."""
+        """Whether the agent still works on an earlier user message, as it does between tool calls."""
         last = latest_input({"messages": self.messages[-1:]})
         return not any(turn.role == "user" for turn in last)
 
     @property
     def has_tools(self) -> bool:
-        """Whether the agent may come back with results of tools before the user says anything more."""
+        """Whether the agent may return tool results before the next user message."""
         return bool(self.body.get("tools") or self.body.get("functions")) or self.continues
 
     @property
     def stored_by_provider(self) -> bool:
-        """Whether the provider has the conversation, and this request only its newest part."""
+        """Whether the provider stores the conversation, and this request has only its newest part."""
         return bool(self.body.get("previous_response_id") or self.body.get("conversation"))
 
     @property
@@ -216,17 +215,18 @@ class ChatRequest:
 
     @property
     def opening(self) -> str:
-        """A name for the conversation where the client gives none: how it began, which every later request repeats."""
+        """A conversation name for clients that give none, derived from the first messages, which every later request
+        repeats."""
         first = next((at for at, one in enumerate(self.messages) if _role(one) not in SYSTEM_ROLES), 0)
         begun = [self.body.get("system"), self.body.get("instructions"), self.messages[: first + 1]]
         return hashlib.sha256(_encode(begun)).hexdigest()
 
     def texts(self) -> list[str]:
-        """Everything that is said in the request, which therefore need not be told again."""
+        """All text in the request, which need not be injected again."""
         return [_content(message) for message in self.messages]
 
     def named_space(self) -> str | None:
-        """Whose memory the body names: `metadata.memplane_space`, else the user."""
+        """The space that the body names: `metadata.memplane_space`, else the user."""
         metadata = self._metadata()
         named = _name(metadata.get("memplane_space"))
         if named is not None or self.api is not Api.MESSAGES:
@@ -234,7 +234,7 @@ class ChatRequest:
         return _sitting(metadata.get("user_id"))[0]
 
     def named_conversation(self) -> str | None:
-        """Which conversation the body names."""
+        """The conversation that the body names."""
         metadata = self._metadata()
         named = _name(metadata.get("memplane_conversation")) or _name(metadata.get("conversation_id"))
         if named is not None:
@@ -252,12 +252,12 @@ class ChatRequest:
     # ── what goes upstream ───────────────────────────────────────────────────────────────────────────────────
 
     def with_model(self, model: str) -> list[tuple[Extent, bytes]]:
-        """The change that names another model."""
+        """The edit that replaces the model name."""
         return [(self.members["model"], _encode(model))]
 
     def with_memory(self, brief: str, context: str) -> list[tuple[Extent, bytes]]:
-        """The changes that tell the model what memory has: the brief where the conversation begins, the same bytes in
-        every request of it; what bears on this turn beside the last thing the user said."""
+        """The edits that inject memory: the brief at the start of the conversation, with the same bytes in each of
+        its requests, and the recall for this turn next to the last user message."""
         array = self.members.get("input" if self.api is Api.RESPONSES else "messages")
         if array is None or not (brief or context):
             return []
@@ -281,14 +281,14 @@ class ChatRequest:
 
 
 def _first(roles: list[str], api: Api) -> int:
-    """Where the conversation begins: behind what the system says."""
+    """The start of the conversation: after the system messages."""
     if api is Api.MESSAGES:
         return 0
     return next((at for at, role in enumerate(roles) if role not in SYSTEM_ROLES), len(roles))
 
 
 def _beside_last_user(roles: list[str], api: Api) -> int:
-    """Before it for OpenAI, behind it for Anthropic; the end where the user said nothing."""
+    """Before the last user message for OpenAI, after it for Anthropic; at the end if there is none."""
     last = next((at for at in range(len(roles) - 1, -1, -1) if roles[at] == "user"), None)
     if last is None:
         return len(roles)
@@ -296,7 +296,7 @@ def _beside_last_user(roles: list[str], api: Api) -> int:
 
 
 def _unfolded(text: Extent, brief: str, context: str) -> list[tuple[Extent, bytes]]:
-    """A plain input becomes a list around it: what the user said stays as it is spelled."""
+    """Convert a plain input into a list; the user's text keeps its spelling."""
     before = b"".join(
         _encode({"role": "system", "content": told}) + b"," for told in (brief, context) if told
     )
@@ -316,7 +316,8 @@ def _content(message: Any) -> str:
 
 
 def _sitting(user_id: Any) -> tuple[str | None, str | None]:
-    """Whose an Anthropic request is, and which sitting where Claude Code says both; spelled alike for all its versions."""
+    """The user of an Anthropic request, and the session if Claude Code gives both. The result is the same for all
+    versions of Claude Code."""
     user = _name(user_id)
     if user is None:
         return None, None

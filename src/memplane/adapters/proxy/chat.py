@@ -32,9 +32,8 @@ from memplane.terminal.call import CommandContext
 from memplane.terminal.output import line
 from memplane.types import TENANT_DEFAULT
 
-# A model for the tour, which needs no network and no weights: it says back what it was told, memory included.
-#
-# It speaks OpenAI's chat completions, whole or as a stream, and always answers the same to the same request.
+# An echo model for the tour, which needs no network and no weights: it repeats earlier messages and memories. It
+# speaks OpenAI's chat completions, whole or streamed, and gives the same response to the same request.
 
 
 MODEL = "echo"
@@ -134,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in the library
-        """Nobody reads it."""
+        """Discard access log lines."""
 
     def do_GET(self) -> None:
         if self.path.rstrip("/").endswith("/models"):
@@ -210,7 +209,7 @@ def _tokens(text: str) -> int:
     return len(text) // _TOKEN_CHARS + 1
 
 
-# A proxy for one chat: a server of this process on a free port of this machine, which only this chat has the key to.
+# A proxy for one chat: a server in this process on a free local port. Only this chat has its key.
 
 
 _PATIENCE_MS = 30_000
@@ -270,7 +269,7 @@ def proxy_before(plane: Engine, settings: Settings, upstream: str, space: str) -
         listening.close()
 
 
-# One conversation: what is said goes to the model through the proxy, which shows what memory had to say to it.
+# One conversation: messages go to the model through the proxy, which reports the injected memories.
 
 
 _TIMEOUT_S = 300.0

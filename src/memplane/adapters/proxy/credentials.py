@@ -1,5 +1,5 @@
-"""Whose a credential is. A client of a provider has one place for a key, and puts a provider's there or ours; one that
-is ours never goes upstream, and one that is a provider's is never asked of our catalog where it can be told."""
+"""Separates Memplane's credentials from providers' keys. A provider's client has one place for a key, which holds
+either. Memplane's credentials never go upstream, and recognizable provider keys are not looked up in the catalog."""
 
 import base64
 import binascii
@@ -16,29 +16,30 @@ from memplane.server.guard import MissingCredential, credential_of
 
 KEY_HEADER = "x-memplane-key"
 SERVER_KEY = "memplane"
-"""What a client gives that has no key at all, because it must give something: the server's own is used."""
+"""Placeholder keys from clients that have none but must send one; the server's key is used instead."""
 
 _HEADERS = ("authorization", "x-api-key", "api-key")
-"""Where providers look for a key: OpenAI, Anthropic, Azure."""
+"""Headers in which providers expect a key: OpenAI, Anthropic, Azure."""
 _AGENT = re.compile(r".+:[0-9a-f]{48,512}", re.ASCII | re.DOTALL)
 _TOKEN_DOTS = 2
 _CLAIMS: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 
 
 _PROVIDERS_BEGIN = "sk-"
-"""How keys of OpenAI and Anthropic begin, and of those who do as they do."""
+"""Key prefixes of OpenAI, Anthropic and compatible providers."""
 
 
 class ProxyCredentials:
-    """Tells ours from a provider's."""
+    """Distinguishes Memplane's credentials from provider keys."""
 
     def __init__(self, settings: Settings) -> None:
         self._issuers = {settings.jwt_issuer, settings.jwks_issuer} - {None}
 
     def credential(self, headers: Mapping[str, str]) -> str:
-        """What says who knocks. Raises `Unauthenticated` where that can only be a provider's, and says what is needed."""
+        """The caller's credential. Raises `Unauthenticated` if it can only be a provider's key, and says what to
+        send."""
         given = self.own_credential(headers)
-        if given.startswith(_PROVIDERS_BEGIN) and ":" not in given:  # an agent's own token has a colon
+        if given.startswith(_PROVIDERS_BEGIN) and ":" not in given:  # an agent token contains a colon
             raise Unauthenticated(
                 "this is a provider's key: put a Memplane key in its place (`memplane key create`), or beside it in "
                 f"{KEY_HEADER}"
@@ -46,8 +47,8 @@ class ProxyCredentials:
         return given
 
     def own_credential(self, headers: Mapping[str, str]) -> str:
-        """What says who knocks: the header for it, or else the first place that holds something of our form, or else
-        whatever is there. Raises `Unauthenticated` where there is nothing."""
+        """The caller's credential: from the dedicated header, else the first value in Memplane's format, else any
+        value. Raises `Unauthenticated` if there is none."""
         given = headers.get(KEY_HEADER, "").strip().removeprefix("Bearer ").strip()
         if len(given) > CREDENTIAL_CHARS_MAX:
             raise Unauthenticated("the credential is not valid")
@@ -60,14 +61,14 @@ class ProxyCredentials:
         try:
             return credential_of(headers)
         except MissingCredential as exc:
-            if found:  # where Azure's clients put it
+            if found:  # Azure clients use this header
                 return found[0]
             raise MissingCredential(
                 f"a credential is needed: a Memplane key in place of the provider's, or beside it in {KEY_HEADER}"
             ) from exc
 
     def providers(self, headers: Mapping[str, str], *, authenticated: bool) -> frozenset[str]:
-        """The headers that hold a provider's key, which is the client's own business and goes along."""
+        """The headers with a provider's key. The key belongs to the client and is forwarded."""
         used = self._used(headers, authenticated=authenticated)
         return frozenset(
             place
@@ -76,7 +77,8 @@ class ProxyCredentials:
         )
 
     def stays(self, headers: Mapping[str, str], *, authenticated: bool) -> Callable[[str], bool]:
-        """Tells whether a text holds what let this request in, or a key of ours: then it goes nowhere."""
+        """Whether a text contains this request's credential or any Memplane key, in which case it must not be
+        forwarded."""
         used = self._used(headers, authenticated=authenticated)
         return lambda text: _contains(text, used)
 
@@ -98,7 +100,7 @@ def _contains(text: str, used: str) -> bool:
 
 
 def _credentials_in(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """What stands in each of the places."""
+    """The value of each key header."""
     found = []
     for place in _HEADERS:
         value = headers.get(place, "").strip()
@@ -111,7 +113,7 @@ def _credentials_in(headers: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _issuer_of(token: str) -> str | None:
-    """Who a token says it is from, whether or not that is so: one that claims to be ours stays here."""
+    """The issuer that a token claims, unverified. A token that claims to be Memplane's is not forwarded."""
     claims = token.split(".")[1]
     try:
         decoded = _CLAIMS.decode(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))

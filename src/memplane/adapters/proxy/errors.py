@@ -56,7 +56,8 @@ class AnthropicError(msgspec.Struct):
 
 
 def is_anthropic(path: str, headers: Mapping[str, str]) -> bool:
-    """By the path, or by the header that Anthropic's clients always send. OpenAI's threads have messages too."""
+    """Detect the client by the path, or by the header that Anthropic's clients always send. OpenAI's threads also
+    have a messages path."""
     return "/v1/messages/" in f"{path}/" or "anthropic-version" in headers
 
 

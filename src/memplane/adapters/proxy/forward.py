@@ -1,4 +1,4 @@
-"""A request to a provider and its answer to the client: bytes as they come, and memory around them."""
+"""Relay a request to a provider and its response to the client: the bytes unchanged, with memory added."""
 
 import asyncio
 import time
@@ -39,12 +39,12 @@ ADAPTER = "proxy"
 
 _SEND_SECONDS_MAX = 60.0
 _END_SECONDS = 0.25
-"""How long the end of a stream is waited for once the stream says that it is over."""
+"""How long to wait for the end of a stream after its end marker."""
 _CLOSING_S = 5.0
 
 
 class ProxyServices:
-    """What every carrier needs, as long as the server runs."""
+    """Shared state of all relayed requests while the server runs."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class ProxyServices:
         self._tasks: set[asyncio.Future[None]] = set()
 
     def later(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        """Something that is done even if nobody waits for it."""
+        """Run a task to completion even if its caller is cancelled."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -82,7 +82,7 @@ class ProxyServices:
 
 
 class Carrier:
-    """Carries one request to a provider and its answer to the client."""
+    """Relays one request to a provider and the response to the client."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Carrier:
         self._send = send
 
     async def without_memory(self, content: bytes | None, model: str) -> None:
-        """Nothing but bytes. What a turn took is read as it passes by."""
+        """Relay bytes only. The usage is read on the way."""
         operation = self._request.operation
         if operation is None:
             async with await self._call_provider(content, readable=False) as response:
@@ -171,19 +171,19 @@ class Carrier:
             except (asyncio.CancelledError, ClientDisconnect):
                 self._abort(turn, injection)
                 raise
-            # Whoever hangs up now has not read the end, and the turn was completed all the same.
+            # The client may disconnect without reading the end; the turn is complete nevertheless.
             await asyncio.shield(self._parts.later(self._record(turn, injection)))
             await self._pass_end(response, held)
 
     async def _pass_answer(self, response: aiohttp.ClientResponse, turn: ProxyTurn) -> list[bytes]:
-        """Pieces go on as they come, but for the last, which the client sees when the turn is kept. Of a stream the last is
-        what says that it is over; of anything else, whatever comes last."""
+        """Send each chunk as it arrives, except the last, which is sent after the turn is recorded. The last chunk of
+        a stream is its end marker; otherwise it is the last one received."""
         answer, held, over = turn.answer, list[bytes](), False
         while True:
             try:
                 async with asyncio.timeout(_END_SECONDS if over else None):
                     piece = await next_piece(response)
-            except TimeoutError:  # it said that it was over, and does not end
+            except TimeoutError:  # the stream sent its end marker but did not close
                 return held
             except ProviderDisconnected:
                 if over:
@@ -205,7 +205,7 @@ class Carrier:
         await self._pass_rest(response)
 
     async def _pass_rest(self, response: aiohttp.ClientResponse, tally: UsageReader | None = None) -> bool:
-        """Whether it came to its end. If not, the connection ends without, as the provider's did."""
+        """Whether the response ended normally. If not, the connection is closed early, as the provider's was."""
         try:
             async for piece in pieces_of(response):
                 if tally is not None:
@@ -217,7 +217,7 @@ class Carrier:
         return True
 
     def _abort(self, turn: ProxyTurn, injection: Injection) -> None:
-        """Of a stream there is something to keep; half of anything else is nothing."""
+        """A partial stream is recorded; any other partial response is not."""
         if turn.answer.is_stream:
             turn.status = ABORTED
             self._parts.later(self._record(turn, injection))
@@ -257,7 +257,7 @@ class Carrier:
         )
 
     def _priced(self, model: str, charge: Charge) -> Charge:
-        """With what it cost, where the provider does not say and a price is known."""
+        """With the cost, if the provider does not report it and a price is configured."""
         price = self._parts.prices.of(model) if charge.cost_usd is None else None
         if price is None:
             return charge
@@ -280,7 +280,7 @@ class Carrier:
         return await self._parts.relay.send(upstream, request.method, address, headers, content)
 
     def _recall_headers(self, injection: Injection) -> list[tuple[bytes, bytes]]:
-        """What was told, for a client that wants to know; the body is the provider's own."""
+        """The recalled memory as a header, if the client asked for it; the body is the provider's."""
         recalled = injection.recalled
         if recalled is None:
             return []
@@ -296,7 +296,7 @@ class Carrier:
         await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
 
     async def _body(self, piece: bytes, *, more: bool = True) -> None:
-        """A client that takes nothing is dropped: what it asked for waits in memory meanwhile."""
+        """Drop a client that does not read, because its data is buffered in memory."""
         try:
             async with asyncio.timeout(_SEND_SECONDS_MAX):
                 await self._send({"type": "http.response.body", "body": piece, "more_body": more})

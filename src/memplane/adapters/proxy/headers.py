@@ -1,4 +1,4 @@
-"""Which headers go along. What belongs to one connection ends with it, and what is ours stays here."""
+"""Header forwarding: hop-by-hop headers and Memplane's own are removed."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from memplane.adapters.clawdapus.outcome import RecallOutcome
 from memplane.adapters.proxy.credentials import is_credential_header
 from memplane.safety.outgoing import ServiceBlock
 
-# What a turn was told, as a header of its answer says it: always how the recall went, and the blocks to whoever asks.
+# Response headers about memory: the recall status always, and the blocks on request.
 
 
 RECALL_HEADER = "x-memplane-recall"
@@ -20,11 +20,11 @@ RECALLED_HEADER = "x-memplane-told"
 SHOW = "show"
 
 _BYTES_MAX = 32 * 1024
-"""Of the header; clients take no line of more than 64 KiB."""
+"""The header's size limit; clients accept no line longer than 64 KiB."""
 
 
 class InjectedBlocks(msgspec.Struct, frozen=True):
-    """The blocks that were put into the prompt."""
+    """The blocks that were injected into the prompt."""
 
     memories: tuple[ServiceBlock, ...] = ()
 
@@ -38,7 +38,7 @@ def summary_of(recalled: RecallOutcome) -> str:
 
 
 def encode_blocks(recalled: RecallOutcome) -> str:
-    """JSON in base64, since a header is ASCII and memories are not; the first blocks where all would be too long."""
+    """JSON in base64, because headers are ASCII. Only the first blocks if all of them are too long."""
     for count in range(len(recalled.blocks), -1, -1):
         spelled = base64.b64encode(msgspec.json.encode(InjectedBlocks(recalled.blocks[:count])))
         if len(spelled) <= _BYTES_MAX:
@@ -47,7 +47,7 @@ def encode_blocks(recalled: RecallOutcome) -> str:
 
 
 def read_blocks(header: str | None) -> tuple[ServiceBlock, ...]:
-    """None where nothing, or nothing that can be read, is said."""
+    """None if the header is absent or unreadable."""
     try:
         return _SHOWN.decode(base64.b64decode(header or "", validate=True)).memories
     except (binascii.Error, ValueError, msgspec.DecodeError):
@@ -70,7 +70,7 @@ _ONE_HOP = frozenset(
 )
 _REGENERATED = frozenset({"host", "content-length", "expect"})
 _OURS = frozenset({"cookie", "forwarded", "via", "x-real-ip"})
-"""Said to us, by a browser or by a proxy before us."""
+"""Headers for this server, from a browser or from a proxy in front of it."""
 _OUR_PREFIXES = ("x-memplane-", "x-forwarded-")
 _NOT_BACK = frozenset(
     {
@@ -83,9 +83,9 @@ _NOT_BACK = frozenset(
         RECALLED_HEADER,
     }
 )
-"""Each would speak for our address."""
+"""Headers that describe this server's address."""
 READABLE = frozenset({"gzip", "deflate", "identity", "x-gzip", ""})
-"""Encodings of an answer that can be read here, besides being passed on."""
+"""Content encodings that the proxy can decode, in addition to relaying them."""
 
 
 def to_upstream(
@@ -95,7 +95,7 @@ def to_upstream(
     own_key: Mapping[str, str],
     readable: bool,
 ) -> CIMultiDict[str]:
-    """A client's headers as the provider gets them. With `readable`, only encodings are offered that are."""
+    """The client's headers for the provider. With `readable`, only decodable encodings are offered."""
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
     dropped = (
         _ONE_HOP | _REGENERATED | _OURS | _listed(value for name, value in pairs if name == "connection")
@@ -105,7 +105,7 @@ def to_upstream(
         if name in dropped or name.startswith(_OUR_PREFIXES):
             continue
         if is_credential_header(name) and (name not in provider_keys or name in sent):
-            continue  # only the first of several was looked at
+            continue  # only the first of several was checked
         if name == "accept-encoding" and readable:
             sent.add(name, _readable(value))
             continue
@@ -116,7 +116,7 @@ def to_upstream(
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """A provider's headers as the client gets them."""
+    """The provider's headers for the client."""
     pairs = [(name.lower(), value) for name, value in headers]
     dropped = _ONE_HOP | _NOT_BACK
     dropped |= _listed(value.decode("latin-1") for name, value in pairs if name == b"connection")

@@ -1,6 +1,7 @@
-"""Before a turn: what memory has to say to it, in time or not at all.
+"""Before a turn: recall memory within the timeout, or continue without it.
 
-Nothing in here is ever a reason for a turn to fail. What goes wrong is in the telemetry, and the turn goes on without."""
+No failure here may fail a turn. Failures are logged in the telemetry, and the turn continues without memory.
+"""
 
 import asyncio
 import hashlib
@@ -45,54 +46,54 @@ from memplane.space import Space
 from memplane.telemetry import Listener
 from memplane.types import PinnedTexts
 
-# What a turn asks for, as far as memory goes by it; a door reads it out of the API that the turn came by.
+# The parts of a turn request that memory needs; an adapter reads them from its API's format.
 
 
 class TurnRequest(Protocol):
-    """A turn that is about to be made."""
+    """An upcoming turn."""
 
     @property
     def model(self) -> str:
-        """As the agent names it."""
+        """The agent's own name for the space."""
 
     @property
     def question(self) -> str:
-        """What is recalled for: the last thing the user said."""
+        """The recall query: the last user message."""
 
     @property
     def is_first(self) -> bool:
-        """Whether nobody has answered yet in this conversation."""
+        """Whether the conversation has no response yet."""
 
     @property
     def continues(self) -> bool:
-        """Whether the agent works on what the user said before, as it does between the calls of its tools."""
+        """Whether the agent still works on an earlier user message, as it does between tool calls."""
 
     @property
     def has_tools(self) -> bool:
-        """Whether the agent may come back with results of tools before the user says anything more."""
+        """Whether the agent may return tool results before the next user message."""
 
     @property
     def stored_by_provider(self) -> bool:
-        """Whether the provider has the conversation, and this turn only its newest part."""
+        """Whether the provider stores the conversation, and this turn has only its newest part."""
 
     @property
     def style(self) -> str:
-        """`openai` or `anthropic`: how the messages are written."""
+        """The message format: `openai` or `anthropic`."""
 
     @property
     def inbound(self) -> Any:
-        """The messages as they came, for a memory service of somebody else's."""
+        """The original messages, for an external memory service."""
 
     @property
     def system(self) -> Any:
-        """What the system says where that is no message; None otherwise."""
+        """The system prompt if it is not a message; None otherwise."""
 
     def texts(self) -> list[str]:
-        """Everything that is said in the request, which therefore need not be told again."""
+        """All text in the request, which need not be injected again."""
 
 
 def digest_of(*parts: str) -> str:
-    """A name for a place among all, which says nothing of it."""
+    """An opaque name for a space, unique among all tenants."""
     hashed = hashlib.sha256()
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass")
@@ -101,36 +102,36 @@ def digest_of(*parts: str) -> str:
 
 
 _LIMITS = Limits(blocks=16, bytes=16_384)
-"""Twice what is told: some of it may stand in the conversation already."""
+"""Twice the number of injected blocks, because the conversation may already contain some."""
 _LOOKUP_SHARE = 1 / 3
-"""Of the time box, for what must be known before anything is recalled."""
+"""The share of the timeout for lookups before the recall."""
 
 
 class Injection(msgspec.Struct, kw_only=True):
-    """What goes into the prompt, and where the turn is retained besides our own ledger."""
+    """The context for the prompt, and the external service that the turn is retained in."""
 
     agent: AgentContext
     backend: MemoryBackend | None = None
-    """A memory service of somebody else's; None is this process."""
+    """An external memory service; None means this process."""
     brief: str = ""
     context: str = ""
     recalled: RecallOutcome | None = None
-    """What the context was made of; None where nothing was recalled for this turn."""
+    """The recall behind the context; None if there was none for this turn."""
     pins: PinnedTexts | None = None
-    """What the next turns of the conversation must be told again, to be kept with this one."""
+    """The text to repeat in later turns of the conversation, stored with this turn."""
 
 
 class _PinnedState(msgspec.Struct, frozen=True):
-    """What was told before, and what the conversation begins with."""
+    """The earlier injection, and the brief at the start of the conversation."""
 
     pins: PinnedTexts
     brief: str | None
-    """None where this conversation has none."""
+    """None if this conversation has no brief."""
 
 
 class _PinKeys(msgspec.Struct, frozen=True):
-    """Where what was told is pinned. A conversation has one place for each sort, so that a long one does not push the
-    others out."""
+    """The keys of pinned injections. A conversation has one slot per type, so that a long conversation does not evict
+    others."""
 
     brief: str
     context: str
@@ -141,7 +142,7 @@ class _PinKeys(msgspec.Struct, frozen=True):
 
 
 class Injector:
-    """Recalls for turns, from this process or from the service that an agent's `memory.json` names."""
+    """Recalls for turns, from this process or from the service in an agent's `memory.json`."""
 
     def __init__(self, plane: Engine, settings: Settings, listener: Listener) -> None:
         self._plane = plane
@@ -154,8 +155,8 @@ class Injector:
     async def inject(
         self, space: Space, turn: TurnRequest, conversation: str, *, may_read: bool
     ) -> Injection:
-        """`conversation` names it among those of the space. Whatever hangs, all of it takes one time box: that of the
-        service where there is one."""
+        """`conversation` is its name within the space. All steps share one timeout: the external service's if there
+        is one."""
         manifest, agent = self._manifest_of(space, turn.model)
         injection = Injection(
             agent=agent, backend=None if manifest is None else self._client.backend(manifest)
@@ -183,7 +184,7 @@ class Injector:
         self._pin(injection, turn, places, await looking)
 
     async def retain(self, injection: Injection, line: bytes, model: str) -> None:
-        """Tell the agent's own memory service of a turn that is in the ledger."""
+        """Retain a turn in the agent's external memory service. The ledger already has it."""
         if injection.backend is not None:
             await injection.backend.retain(
                 ServiceRetainRequest(context=injection.agent, line=line, requested_model=model)
@@ -212,7 +213,7 @@ class Injector:
             )
 
     async def recalled(self, space: Space, turn: TurnRequest, seconds: float) -> RecallOutcome:
-        """From this process."""
+        """Recall from this process."""
         started, found, quiet = time.perf_counter(), None, space.silent()
         try:
             if seconds > 0:
@@ -236,9 +237,9 @@ class Injector:
     async def _load_pins(
         self, space: Space, turn: TurnRequest, places: _PinKeys, injection: Injection, seconds: float
     ) -> _PinnedState | None:
-        """None where the space does not answer in time. The brief stands before the whole conversation, and a provider's
-        cache goes by that: it is the same bytes in every request of it, at whichever process, whatever is remembered
-        meanwhile."""
+        """None if the space does not respond in time. The brief precedes the whole conversation, and the provider's
+        cache depends on it. So it has the same bytes in every request of the conversation, in every process, whatever
+        is stored in between."""
         briefed = injection.backend is None and self._settings.proxy_brief and not turn.stored_by_provider
         if not briefed and not turn.has_tools:
             return None
@@ -253,8 +254,8 @@ class Injector:
     def _pin(
         self, injection: Injection, turn: TurnRequest, places: _PinKeys, looked: _PinnedState | None
     ) -> None:
-        """What was not pinned yet. Between the calls of an agent's tools the same is told again, since it stands before
-        them; a brief that is told along is pinned anew with it, so that it is not among the oldest."""
+        """Injections that are not pinned yet. Between an agent's tool calls the same recall is repeated, because it
+        precedes them. A brief sent with it is pinned again, so that it does not become one of the oldest."""
         if looked is None:
             return
         texts: dict[str, str] = {}
@@ -279,13 +280,13 @@ class Injector:
             return None, AgentContext(agent_id=space.owner)
 
     def _report(self, outcome: RecallOutcome, owner: str, model: str, *, service: str = SERVICE) -> None:
-        """One `memory_op` for each turn. The engine knows neither the model nor what becomes of its blocks."""
+        """Log one `memory_op` per turn. The engine knows neither the model nor how its blocks are used."""
         now = self._plane.clock()
         self._listener(event_of(outcome, service=service, agent=owner, model=model, now=now))
 
 
 class _EngineBackend:
-    """`MemoryBackend` over this process. The ledger is written by the keeper, so retaining is done already."""
+    """`MemoryBackend` for this process. The recorder writes the ledger, so retain has nothing left to do."""
 
     service = SERVICE
 
@@ -306,7 +307,7 @@ def _late() -> RecallOutcome:
 
 
 def _governed(found: Recall, turn: TurnRequest) -> RecallOutcome:
-    """What the conversation says already was never returned, nor what is beyond the first eight."""
+    """Blocks that the conversation already contains, or beyond the first eight, do not count as returned."""
     blocks = _new_blocks(as_recalled(found.blocks), turn)[:BLOCKS_MAX]
     governed = govern(blocks)
     return RecallOutcome(
@@ -320,15 +321,15 @@ def _governed(found: Recall, turn: TurnRequest) -> RecallOutcome:
 
 
 def _if_exists(plane: Engine, space: Space, work: Callable[[], Recall]) -> Recall:
-    """A look must not create a space."""
+    """Reading must not create a space."""
     if not plane.has_space(space.owner, tenant=space.tenant):
         return Recall(query="", text="")
     return work()
 
 
 def _pinned(plane: Engine, space: Space, turn: TurnRequest, places: _PinKeys, briefed: bool) -> _PinnedState:  # noqa: FBT001
-    """What was told before, unless something was forgotten since: then it is made anew, whatever a cache costs. The
-    conversation may also begin anew under the same name."""
+    """The earlier injection, unless memory was forgotten since. Then it is rebuilt even if that misses the provider's
+    cache. A conversation may also restart under the same name."""
     if not plane.has_space(space.owner, tenant=space.tenant):
         return _PinnedState(PinnedTexts(), "" if briefed else None)
     pins = space.ledger.pinned_texts((places.brief, places.context))
@@ -344,17 +345,17 @@ def _brief_of(space: Space) -> str:
 
 
 def _pinned_context(turn: TurnRequest, context: str) -> str:
-    """With the question it belongs to: the next one is told something else."""
+    """Pin the recall with its question; the next question gets another recall."""
     return f"{digest_of(turn.question)}\n{context}"
 
 
 def _context_in(pinned: str | None, turn: TurnRequest) -> str | None:
-    """What was told for the same question, which may have been nothing."""
+    """The earlier recall for the same question, which may have been empty."""
     question, _, context = (pinned or "").partition("\n")
     return context if question == digest_of(turn.question) else None
 
 
 def _new_blocks(blocks: list[ServiceBlock], turn: TurnRequest) -> list[ServiceBlock]:
-    """What the conversation does not say already."""
+    """Blocks that the conversation does not contain yet."""
     said = " ".join(" ".join(turn.texts()).split())
     return [block for block in blocks if " ".join(block.text.split()) not in said]

@@ -1,4 +1,4 @@
-"""What turns cost by a list of prices, for providers that do not say it themselves."""
+"""The cost of turns from a price list, for providers that do not report it."""
 
 from collections.abc import Iterable
 
@@ -12,27 +12,27 @@ _USD_MAX = 1e6
 
 
 class Price(msgspec.Struct, frozen=True):
-    """In dollars for a million tokens."""
+    """In dollars per million tokens."""
 
     prompt: float
     completion: float
     cached: float
 
     def of(self, *, prompt: int, completion: int, cached: int) -> float:
-        """Cached tokens are among those of the prompt."""
+        """Cached tokens are included in the prompt tokens."""
         cached = min(cached, prompt)
         spent = (prompt - cached) * self.prompt + cached * self.cached + completion * self.completion
         return spent / _PER
 
 
 class Prices:
-    """By the name of a model, or by how it begins where a star ends it. Raises `SettingsInvalid`."""
+    """Prices by model name, or by prefix if the name ends with a star. Raises `SettingsInvalid`."""
 
     def __init__(self, listed: Iterable[str]) -> None:
         self._prices = dict(_price(text) for text in listed)
 
     def of(self, model: str) -> Price | None:
-        """That of its name, else of the longest beginning; None where it has no price."""
+        """The price of the exact name, else of the longest prefix; None if there is none."""
         exact = self._prices.get(model)
         if exact is not None:
             return exact

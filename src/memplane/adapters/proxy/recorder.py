@@ -1,7 +1,9 @@
-"""After a turn: it is in the ledger before the client sees its end, or as soon as the ledger can be written again.
+"""After a turn: write it to the ledger before the client gets the end of the response, or as soon as the ledger is
+writable.
 
-A client never waits longer for this than `proxy_retain_ms`, and never hears of it. What could not be written in time waits
-in memory and in a file of its own, and is tried again until it is written, after a restart too."""
+A client never waits longer than `proxy_retain_ms` for this, and never sees a failure. A turn that is not written in
+time is queued in memory and in a file, and retried until it is written, also after a restart.
+"""
 
 import asyncio
 import logging
@@ -24,28 +26,28 @@ from memplane.safety.fence import SERVICE
 from memplane.telemetry import Listener
 from memplane.types import TENANT_DEFAULT, Caller, PinnedTexts
 
-# Turns that could not be written yet: each waits in a file of its own, so that the next process finds it.
+# Turns that are not written yet: each is queued in its own file, so that the next process finds it.
 
 
 DIRECTORY = "proxy-pending"
 
 
 class PendingTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn on its way into the ledger."""
+    """A turn to write to the ledger."""
 
     tenant: str
     owner: str
     actor: str
     conversation: str
     model: str = ""
-    """As the agent named it."""
+    """The agent's own name for the space."""
     line: bytes
-    """As the ledger keeps it: without what went upstream, which holds memories that may have to be forgotten."""
+    """The ledger entry. It excludes the upstream request, which contains memories that may be forgotten later."""
     history: bytes
-    """As the session history has it. Both have the same id."""
+    """The session history entry, with the same id."""
     pins: PinnedTexts | None = None
-    """What was told for it and must be told again in the same words. Not in the file: by the time somebody finds that,
-    the conversation is over."""
+    """Injections to repeat word for word. They are not in the file, because the conversation is over when another
+    process reads it."""
 
 
 _FILE: msgspec.msgpack.Decoder[PendingTurn] = msgspec.msgpack.Decoder(PendingTurn)
@@ -53,14 +55,15 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class PendingTurns:
-    """The files of one data directory. Nothing in here raises: a turn that cannot wait in a file waits in memory."""
+    """The queue files of a data directory. No method raises: a turn that cannot be queued in a file is queued in
+    memory."""
 
     def __init__(self, folder: Path | None) -> None:
-        """None keeps no files, for a directory in which everything is encrypted."""
+        """None writes no files, for an encrypted data directory."""
         self._folder = folder
 
     def put(self, kept: PendingTurn) -> Path | None:
-        """A file for a turn that waits; None where that is not possible either."""
+        """Write a queue file for a turn; None if that fails too."""
         folder = self._folder
         if folder is None:
             return None
@@ -77,11 +80,11 @@ class PendingTurns:
         return name
 
     def drop(self, file: Path) -> None:
-        with suppress(OSError):  # what is written twice is kept once
+        with suppress(OSError):  # duplicate writes are deduplicated
             file.unlink(missing_ok=True)
 
     def orphaned(self) -> Iterator[tuple[Path, PendingTurn]]:
-        """Files whose process is gone; they are ours from now on."""
+        """Files of processes that no longer run; this process takes them over."""
         folder = self._folder
         if folder is None or not folder.is_dir():
             return
@@ -97,7 +100,7 @@ class PendingTurns:
 
 
 def _lives(pid: int) -> bool:
-    """Whether another process has this number; our own had nothing to keep before now."""
+    """Whether another process has this pid. This process itself has no earlier files."""
     if pid == os.getpid():
         return False
     try:
@@ -112,7 +115,7 @@ def _lives(pid: int) -> bool:
 Record = Callable[[str, bytes], None]
 """Writes a line of an agent's session history."""
 TurnFactory = Callable[[], PendingTurn]
-"""A turn as it is kept. Making it may take a while, so it is called in a thread, and may be called again."""
+"""Builds the stored turn. It may be slow, so it runs in a thread, and it may run again."""
 
 THREADS = 8
 _RETRY_S = (0.25, 1.0, 2.0, 5.0, 15.0)
@@ -121,7 +124,7 @@ _log = logging.getLogger("memplane.proxy")
 
 
 class TurnRecorder:
-    """Writes turns, and remembers those that are not written yet. Belongs to one event loop."""
+    """Writes turns, and queues those that are not written yet. Bound to one event loop."""
 
     def __init__(
         self,
@@ -140,11 +143,11 @@ class TurnRecorder:
         self._threads = ThreadPoolExecutor(THREADS, "memplane-keep")
         self._waiting: set[asyncio.Task[None]] = set()
         self._late = 0
-        # Where everything on disk is encrypted, a file beside it must not be plain.
+        # If the data directory is encrypted, queue files must not be plain text.
         self._pending = PendingTurns(None if settings.key else settings.folder / DIRECTORY)
 
     async def record(self, turn: TurnFactory) -> bool:
-        """Wait until it is durable, or until it is clear that this takes longer; whether it is."""
+        """Wait until the turn is durable or the timeout passes. Returns whether it is durable."""
         first = self._attempt(turn)
         done, _ = await asyncio.wait({first}, timeout=self._seconds)
         if done and first.exception() is None:
@@ -156,12 +159,12 @@ class TurnRecorder:
         return ("proxy_retain",) if self._late else ()
 
     def resume(self) -> None:
-        """Take up what a process before this one did not get to."""
+        """Load the turns that an earlier process left."""
         for file, kept in self._pending.orphaned():
             self._track(asyncio.ensure_future(self._retried(partial(_as_it_is, kept), file)))
 
     async def close(self) -> None:
-        """Give what waits a little time. What is not written by then is in its file."""
+        """Wait briefly for queued turns. Turns that are not written by then stay in their files."""
         if self._waiting:
             await asyncio.wait(self._waiting, timeout=min(_CLOSING_S, self._seconds))
         for task in self._waiting:
@@ -186,7 +189,7 @@ class TurnRecorder:
                 try:
                     await asyncio.shield(attempt or self._attempt(turn))
                     break
-                except InvalidRequest as exc:  # it can never be written, however often it is tried
+                except InvalidRequest as exc:  # can never be written, so it is not retried
                     _log.error("a turn of %s cannot be kept: %s", turn().owner, exc)
                     break
                 except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn is not lost
@@ -209,14 +212,16 @@ class TurnRecorder:
             retained = space.retain_entry(kept.line, pins=kept.pins)
         if self._record is None or retained.deduped or retained.suppressed:
             return
-        # A folder there is an agent's, whoever has a space of that name elsewhere.
+        # A directory there belongs to the pod's agent, not to a space of that name in another tenant.
         if kept.tenant == TENANT_DEFAULT:
-            with suppress(OSError, MemplaneError):  # the ledger has it; what is beside it is best effort
+            with suppress(
+                OSError, MemplaneError
+            ):  # the ledger has the turn; the session history is best effort
                 self._record(kept.owner, kept.history)
 
     @contextmanager
     def _reporting(self, kept: PendingTurn) -> Iterator[None]:
-        """One `memory_op` for each attempt."""
+        """Log one `memory_op` per attempt."""
         started, error = time.perf_counter(), ""
         try:
             yield

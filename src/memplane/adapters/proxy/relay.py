@@ -1,4 +1,4 @@
-"""The way to a provider and back: one pool of connections a process, bytes as they are, no request sent twice."""
+"""The connection to a provider: one connection pool per process, unchanged bytes, and no request sent twice."""
 
 import asyncio
 import io
@@ -15,7 +15,7 @@ from memplane.server.errors import HttpError
 
 _CONNECT_S = 10.0
 _RETRY_S = (0.05, 0.2)
-"""Only for a connection that was refused: nothing of the request has left, so it cannot be made twice."""
+"""Only for a refused connection: no part of the request was sent, so it cannot run twice."""
 _KEEP_ALIVE_S = 15.0
 _HEAD_BYTES_MAX = 64 * 1024
 _LARGE_BYTES = 1 << 20
@@ -23,11 +23,11 @@ _AUTOMATIC = ("accept", "accept-encoding", "content-type", "user-agent")
 
 
 class ProviderDisconnected(Exception):
-    """The provider's answer stopped before its end."""
+    """The provider's response ended early."""
 
 
 class ProviderClient:
-    """Sends requests on. Belongs to the event loop that it is made in."""
+    """Sends requests to providers. Bound to the event loop that creates it."""
 
     def __init__(self, *, idle_seconds_max: float) -> None:
         self._session = aiohttp.ClientSession(
@@ -43,7 +43,7 @@ class ProviderClient:
     async def send(
         self, upstream: Upstream, method: str, address: str, headers: CIMultiDict[str], body: bytes | None
     ) -> aiohttp.ClientResponse:
-        """The answer as soon as its headers are there. Raises `HttpError` where there is none."""
+        """The response, as soon as its headers arrive. Raises `HttpError` if there is none."""
         for wait_s in (*_RETRY_S, None):
             try:
                 return await self._session.request(
@@ -70,21 +70,21 @@ class ProviderClient:
 
 
 async def pieces_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """What comes, when it comes. Raises `ProviderDisconnected`."""
+    """Chunks as they arrive. Raises `ProviderDisconnected`."""
     while piece := await next_piece(response):
         yield piece
 
 
 async def next_piece(response: aiohttp.ClientResponse) -> bytes:
-    """Empty is the end."""
+    """Empty at the end."""
     try:
         return await response.content.readany()
-    except (aiohttp.ClientError, OSError) as exc:  # a time-out is among the former
+    except (aiohttp.ClientError, OSError) as exc:  # includes timeouts
         raise ProviderDisconnected(_reason(exc)) from exc
 
 
 async def until_disconnect(receive: Receive, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-    """Work until it is done or the client hangs up, which cancels it; whether it was done."""
+    """Run until done, or cancel if the client disconnects. Returns whether it completed."""
     working = asyncio.ensure_future(work())
     leaving = asyncio.ensure_future(_disconnected(receive))
     try:
@@ -109,6 +109,6 @@ def _unreachable(upstream: Upstream, why: str) -> HttpError:
 
 
 def _reason(error: BaseException) -> str:
-    """Why, without the address."""
+    """The reason, without the URL."""
     said = error.strerror if isinstance(error, OSError) else None
     return said.lower() if said and "[" not in said else type(error).__name__

@@ -1,4 +1,4 @@
-"""One request on its way: what its head says to the proxy."""
+"""One relayed request: the proxy's settings from its path and headers."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from memplane.auth.principal import Principal
 from memplane.server.errors import HttpError
 
 _OTHER_ADAPTERS = frozenset({"usage", "deletion-receipts"})
-"""Paths below `/v1` that belong to the v6 door."""
+"""Paths below `/v1` that belong to the CLAIV API."""
 _SHARED_KEY_PATHS = (
     "completions",
     "embeddings",
@@ -30,7 +30,7 @@ _SHARED_KEY_PREFIXES = ("audio", "images", "responses")
 
 
 class ProxyRequest:
-    """One request on its way."""
+    """One relayed request."""
 
     def __init__(self, scope: Scope, body: bytes | None) -> None:
         self.method: str = scope["method"]
@@ -47,8 +47,8 @@ class ProxyRequest:
         _check_path(self.path)
 
     def leave_behind(self, stays: Callable[[str], bool]) -> None:
-        """Whatever stands in a header that is no place for it does not go along. An address cannot be mended like that: it
-        is logged wherever it passes."""
+        """Drop credentials from other headers. A credential in the URL is rejected instead, because URLs are logged
+        on the way."""
         if stays(unquote(f"{self.path}?{self.query}")):
             raise HttpError(
                 400, "invalid_request", "a key does not belong into an address; send it in a header"
@@ -61,7 +61,7 @@ class ProxyRequest:
 
     @property
     def memory(self) -> bool:
-        """Whether the client wants it."""
+        """Whether the client enabled memory."""
         said = self.headers.get("x-memplane-memory", "on").strip().lower()
         if said not in {"on", "off"}:
             raise HttpError(400, "invalid_request", "X-Memplane-Memory: say on or off")
@@ -69,7 +69,7 @@ class ProxyRequest:
 
     @property
     def shows(self) -> bool:
-        """Whether the client wants to see what was recalled."""
+        """Whether the client asked for the recalled memory."""
         return self.headers.get(RECALL_HEADER, "").strip().lower() == SHOW
 
     @property
@@ -78,7 +78,7 @@ class ProxyRequest:
 
     @property
     def operation(self) -> str | None:
-        """What the provider counts tokens for, in the words of OpenTelemetry; None for whatever else it does."""
+        """The OpenTelemetry operation name if the provider counts tokens for the call; None otherwise."""
         if self.method != "POST":
             return None
         if api_of(self.method, self.path) is not None:
@@ -87,7 +87,7 @@ class ProxyRequest:
 
     @property
     def uses_shared_key(self) -> bool:
-        """Whether this is one of the calls that leave nothing behind at the provider's for others to find."""
+        """Whether the call leaves no data at the provider that others with the same key could find."""
         segments = [segment for segment in self.path.removeprefix("/v1").split("/") if segment]
         if not segments:
             return False
@@ -114,7 +114,7 @@ def _by_name(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _check_path(path: str) -> None:
-    """What leads elsewhere at the provider's than it says is not passed on."""
+    """Reject a path that the provider would resolve to another one."""
     segments = unquote(path).replace("\\", "/").split("/")
     if ".." in segments or "." in segments or (path.startswith("/v1/") and segments[2] in _OTHER_ADAPTERS):
         raise HttpError(404, "not_found", "nothing is at this path; /docs lists every call")
@@ -123,7 +123,7 @@ def _check_path(path: str) -> None:
 
 
 def _text(header: str | None) -> str | None:
-    """Headers are bytes; names are usually UTF-8."""
+    """Decode a header; names are usually UTF-8."""
     if header is None or not header.strip():
         return None
     try:

@@ -1,4 +1,4 @@
-"""The proxy: a client's request goes to its provider and the answer comes back, byte for byte, with memory around it."""
+"""The proxy: relays a client's request to its provider and the response back, byte for byte, and adds memory."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ from memplane.telemetry import Listener, PassedListener, log_event
 
 _ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _OWN_HEADERS = frozenset({b"x-request-id"})
-"""A provider's own id is what its support asks for."""
+"""The provider's request id is kept, because its support asks for it."""
 
 
 def adapter(
@@ -77,7 +77,7 @@ def adapter(
 
 
 class Proxy:
-    """An ASGI application for all of the door's routes."""
+    """An ASGI application for the proxy's routes."""
 
     _parts: ProxyServices
 
@@ -148,8 +148,8 @@ class Proxy:
             raise ClientDisconnect
 
     def _chat_request(self, request: ProxyRequest, api: Api | None) -> ChatRequest | None:
-        """The turn, if the request asks for one. What cannot be read is the provider's to refuse, in its own words; but
-        only where nothing is to be kept of it."""
+        """The turn, if the request is one. The provider rejects unreadable bodies in its own words, unless the turn
+        must be recorded."""
         if api is None:
             return None
         if request.memory and request.headers.get("content-encoding", "identity") != "identity":
@@ -169,9 +169,9 @@ class Proxy:
         return self._upstreams.chosen(request.path, request.headers, chat_request)
 
     def _keys(self, request: ProxyRequest, upstream: Upstream, api: Api | None) -> frozenset[str]:
-        """The headers with a key of the client's own. Where there is none, the server's is used. That is lent for turns and
-        the like; what a provider keeps for its customer, such as files, is for the owner: all who share the key would
-        share that too."""
+        """The headers with the client's provider key, if any; otherwise the server's key is used. The server's key is
+        for turns and similar calls only. Data that a provider stores per customer, such as files, would be shared by
+        all users of the key."""
         keys = self.credentials.providers(request.headers, authenticated=self._authenticated)
         request.leave_behind(self.credentials.stays(request.headers, authenticated=self._authenticated))
         lent = keys or upstream.key is None or api is not None or request.uses_shared_key
@@ -180,7 +180,7 @@ class Proxy:
         return keys
 
     def _space(self, request: ProxyRequest, chat_request: ChatRequest) -> Space:
-        """Whose memory: that of a credential which opens only one; else as the request says, by header, metadata, user."""
+        """The space of a credential that is limited to one; else from the request: header, metadata, user."""
         principal = request.principal
         only = next(iter(principal.spaces)) if principal.spaces and len(principal.spaces) == 1 else None
         owner = request.space or only or chat_request.named_space()

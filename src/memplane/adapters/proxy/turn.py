@@ -1,4 +1,4 @@
-"""A turn as it is kept: one entry of the session history."""
+"""A recorded turn: one entry of the session history."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -17,7 +17,7 @@ from memplane.telemetry import Charge
 from memplane.types import PinnedTexts
 
 ABORTED = "aborted"
-"""The client hung up, or the stream broke off: what was said until then is kept, and marked."""
+"""The client disconnected or the stream broke: the partial response is stored and marked."""
 
 _TEXT_CHARS_MAX = 16_384
 _VALUE = msgspec.json.Decoder()
@@ -25,7 +25,7 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 class ProxyTurn:
-    """What was asked, what went upstream, and what came back."""
+    """The request, the upstream request and the response."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ProxyTurn:
         self.tenant = tenant
         self.upstream = upstream
         self.model = model
-        """As the upstream calls it."""
+        """The upstream's name for the model."""
         self.answer = ProviderResponse(media="", encoding="")
         self.status = ""
         self.status_code = 0
@@ -66,8 +66,8 @@ class ProxyTurn:
 
     @cached_property
     def pending(self) -> PendingTurn:
-        """Takes a while for a long conversation, so it is made in a thread."""
-        if self.answer.failed():  # it began well: on record, and not remembered
+        """Slow for a long conversation, so it runs in a thread."""
+        if self.answer.failed():  # began as a valid response: recorded, but not remembered
             self.status = FAILED
         full = self._line(self.asked.raw, self._sorted_effective(), self.answer.payload())
         line = self._fitting(full.id)
@@ -83,8 +83,8 @@ class ProxyTurn:
         )
 
     def _fitting(self, id_: str) -> bytes:
-        """A turn is never lost for its length: first what was said before it goes, since earlier entries have it, and
-        then pictures and whatever else is too long to be words."""
+        """Shorten a turn that is too long, instead of losing it. Earlier messages are removed first, because earlier
+        entries have them, then images and other values too long to be text."""
         payload = self.answer.payload()
         requests: tuple[Callable[[], bytes], ...] = (
             lambda: self.asked.raw,
@@ -120,7 +120,7 @@ class ProxyTurn:
         return _sorted(gojson.decode(self.effective, _VALUE))
 
     def _newest(self) -> bytes:
-        """The request with the last thing the user said and what came after, alone."""
+        """The request with only the last user message and everything after it."""
         messages = self.asked.messages
         last = next((at for at in range(len(messages) - 1, -1, -1) if _has_content(messages[at])), 0)
         name = "input" if self.asked.api is Api.RESPONSES else "messages"

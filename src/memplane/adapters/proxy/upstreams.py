@@ -1,4 +1,4 @@
-"""Whom a request goes to: a provider by default, or another that the path or the model's name says."""
+"""The upstream of a request: the default provider, or the one that the path or the model name selects."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -20,11 +20,11 @@ _VERSION = "/v1"
 
 
 class Upstream(msgspec.Struct, frozen=True, kw_only=True):
-    """One provider, or a server that speaks like one."""
+    """A provider, or a server with a compatible API."""
 
     name: str
     url: str
-    """Without a slash in the end."""
+    """Without a trailing slash."""
     kind: Kind
     key: str | None = None
 
@@ -32,8 +32,8 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
         return f"Upstream({self.name!r}, {self.url!r})"
 
     def address(self, path: str, query: str) -> str:
-        """Where a path of ours is there. OpenAI's base URLs hold the version and Anthropic's do not; one without any
-        path at all is the server itself."""
+        """Map a path of the proxy to the upstream. OpenAI base URLs include the version and Anthropic's do not. A
+        base URL without a path is the server root."""
         base = self.url
         if path.startswith(f"{_VERSION}/") and (
             base.endswith(_VERSION) or (self.kind == OPENAI and urlsplit(base).path not in {"", "/"})
@@ -42,7 +42,7 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
         return f"{base}{path}{'?' + query if query else ''}"
 
     def credential(self, *, speaks_anthropic: bool) -> dict[str, str]:
-        """The header that holds the server's own key."""
+        """The header with the server's key."""
         if self.key is None:
             return {}
         if self.kind == "azure":
@@ -51,7 +51,7 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upstreams:
-    """All of them. Raises `SettingsInvalid` for one that could never be asked."""
+    """All configured upstreams. Raises `SettingsInvalid` for an unusable one."""
 
     def __init__(self, settings: Settings) -> None:
         keys = dict(_pair(text, "upstream_keys") for text in settings.upstream_keys)
@@ -70,7 +70,7 @@ class Upstreams:
             )
 
     def named(self, name: str) -> Upstream:
-        """The one that the path names."""
+        """The upstream that the path names."""
         found = self._named.get(name)
         if found is None:
             raise HttpError(404, "unknown_upstream", "no upstream has this name; see the setting `upstreams`")
@@ -79,8 +79,8 @@ class Upstreams:
     def chosen(
         self, path: str, headers: Mapping[str, str], chat_request: ChatRequest | None
     ) -> tuple[Upstream, str | None]:
-        """Whom the request goes to, and the name of the model there where it is another: `vllm/llama` is `llama` at
-        `vllm`. A name before the slash that no upstream has belongs to the model."""
+        """The upstream of a request, and the model name there if it differs: `vllm/llama` is `llama` at `vllm`. A
+        prefix that is not an upstream's name belongs to the model name."""
         prefix, slash, model = ("" if chat_request is None else chat_request.model).partition("/")
         if slash and model and prefix in self._named:
             return self._named[prefix], model

@@ -1,1 +1,1 @@
-"""The operator's side of a Clawdapus pod: what its `claw-pod.yml` says, compiled into files, and what is done with them."""
+"""Operator commands for a Clawdapus pod: compile its `claw-pod.yml` into files, and work with those files."""

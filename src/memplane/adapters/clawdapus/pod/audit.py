@@ -1,4 +1,4 @@
-"""`memplane audit` of a pod: what its proxies logged and its histories say of tools, in one form, with all about memory."""
+"""`memplane audit` of a pod: merge the proxies' log events and the tool calls in session histories into one format."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -72,7 +72,7 @@ Event = dict[str, Any]
 
 
 class AgentSummary(msgspec.Struct, kw_only=True):
-    """What one agent did."""
+    """The activity of one agent."""
 
     claw_id: str
     requests: int = 0
@@ -94,14 +94,14 @@ class AgentSummary(msgspec.Struct, kw_only=True):
 
 
 class AuditSummary(AgentSummary, kw_only=True):
-    """All agents together, and each."""
+    """Totals, and the figures of each agent."""
 
     claw_id: str = ""
     agents: list[AgentSummary] = []
 
 
 class AuditReport(msgspec.Struct, kw_only=True):
-    """The whole answer."""
+    """The whole report."""
 
     pod: str
     skipped_lines: int
@@ -110,7 +110,7 @@ class AuditReport(msgspec.Struct, kw_only=True):
 
 
 class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events are asked for."""
+    """The event filter."""
 
     since: Instant | None = None
     claw: str | None = None
@@ -128,7 +128,7 @@ _OBJECT: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, A
 
 
 def parse_since(text: str, now: Instant) -> Instant:
-    """`90m`, `24h`, `1h30m`: so long ago; or a moment in RFC 3339."""
+    """Parse a duration such as `90m`, `24h` or `1h30m` before now, or an RFC 3339 time."""
     spelled = text.strip()
     found = _DURATION.findall(spelled)
     if found and "".join(number + unit for number, unit in found) == spelled:
@@ -144,7 +144,7 @@ def parse_since(text: str, now: Instant) -> Instant:
 def audit_of(
     pod: str, lines: Iterable[bytes], wanted: AuditQuery, *, directory: PodDirectory | None = None
 ) -> AuditReport:
-    """Lines that say neither when nor what are counted and passed over."""
+    """Count and skip lines without a time or an event type."""
     events: list[Event] = []
     skipped = 0
     for raw in lines:
@@ -162,7 +162,7 @@ def audit_of(
 
 
 def parse_event(raw: bytes) -> Event | None:
-    """A line of a proxy's log in our form; None where it is no event."""
+    """Convert a line of a proxy's log to the common format; None if it is not an event."""
     try:
         line = gojson.decode(raw.strip(), _OBJECT)
     except (gojson.NotJson, msgspec.ValidationError):
@@ -182,7 +182,7 @@ def parse_event(raw: bytes) -> Event | None:
 
 
 def tool_events(directory: PodDirectory, wanted: AuditQuery) -> Iterator[Event]:
-    """Calls of managed tools, out of the session histories of the pod's agents."""
+    """Managed tool calls from the session histories of the pod's agents."""
     for agent, _ in directory.contexts():
         folder = directory.history(agent) if wanted.claw in {None, agent} else None
         if folder is None:

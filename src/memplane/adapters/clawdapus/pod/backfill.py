@@ -1,7 +1,8 @@
-"""`memplane memory backfill`: the session histories of a pod's agents, told to a memory service once more.
+"""`memplane memory backfill`: send the session histories of a pod's agents to a memory service again.
 
-Scrubbed as a live retain is, without what was forgotten or failed. A run that ends early leaves a mark, and the next goes
-on behind it; one that finishes leaves none, so that a service that was emptied can be filled again.
+Entries are scrubbed like a live retain; forgotten and failed entries are skipped. An interrupted run leaves a
+checkpoint, and the next run continues after it. A completed run removes it, so that an emptied service can be filled
+again.
 """
 
 from collections.abc import Callable
@@ -28,16 +29,16 @@ _MARK_EVERY = 64
 _MARK_BYTES_MAX = 4_096
 
 Advance = Callable[[str, int, int], None]
-"""Agent, bytes read, bytes in all."""
+"""Agent, bytes read, total bytes."""
 
 
 class ReplayResult(msgspec.Struct, kw_only=True):
-    """What was told for one agent."""
+    """The entries sent for one agent."""
 
     agent: str
     replayed: int = 0
     resumed: bool = False
-    """Whether it went on behind what an earlier run had told."""
+    """Whether the run continued after an earlier run's checkpoint."""
     buried: int = 0
     failed_turns: int = 0
     scrubbed: int = 0
@@ -45,7 +46,7 @@ class ReplayResult(msgspec.Struct, kw_only=True):
 
 
 class _Mark(msgspec.Struct, kw_only=True, frozen=True):
-    """How far a run came that did not finish."""
+    """The checkpoint of an interrupted run."""
 
     task: str
     id: str
@@ -66,7 +67,7 @@ _HEAD = msgspec.json.Decoder(_Head)
 
 
 class PodBackfill:
-    """One run, to one address."""
+    """One run against one URL."""
 
     def __init__(
         self,
@@ -86,11 +87,11 @@ class PodBackfill:
         self._limit = limit
         self._restart = restart
         self._advance = advance
-        # A mark is for one task: another address, or another beginning, has its own.
+        # A checkpoint belongs to one task: another URL or another start time has its own.
         self._task = sha256(repr((url, after)).encode()).hexdigest()[:16]
 
     def run(self, client: BlockingMemoryClient, target: Target) -> ReplayResult:
-        """Entry after entry, in the order of the files. Raises `InvalidRequest` at the first that is not taken."""
+        """Send the entries in file order. Raises `InvalidRequest` at the first one that the service rejects."""
         told = ReplayResult(agent=target.agent)
         history = self._directory.history(target.agent)
         if history is None:
@@ -155,7 +156,7 @@ class PodBackfill:
             return None
 
     def _exists(self, history: SafeDirectory, mark: _Mark) -> bool:
-        """A mark on an entry that is gone says nothing about where to go on."""
+        """A checkpoint whose entry no longer exists cannot be used."""
         reader = read_session(history, near=zoned_instant(mark.ts))
         try:
             return any(isinstance(item, HistoryLine) and item.id == mark.id for item in reader)
@@ -164,19 +165,19 @@ class PodBackfill:
 
 
 class _Marks:
-    """Where the next run would go on. Written now and then: what is told twice changes nothing."""
+    """Save where the next run continues. Saved only now and then, because sending an entry twice changes nothing."""
 
     def __init__(self, folder: SafeDirectory, name: str, task: str, found: _Mark | None) -> None:
         self._folder = folder
         self._name = name
         self._task = task
         self._behind = found
-        """Until it is met, entries were told already."""
+        """Entries before the checkpoint were sent already."""
         self._last: HistoryLine | None = None
         self._unsaved = 0
 
     def begin(self, after: Instant | None) -> Instant | None:
-        """Where to look for the mark; the index helps with that."""
+        """The time to search for the checkpoint from; the index makes that fast."""
         return after if self._behind is None else zoned_instant(self._behind.ts)
 
     def skips(self, item: HistoryLine) -> bool:
@@ -203,16 +204,16 @@ class _Marks:
 
 
 def refusal(outcome: ServiceOutcome) -> str:
-    """`retain returned status 502: boom`: how it went wrong, and what the service said about it."""
+    """`retain returned status 502: boom`: the failure, and the service's explanation."""
     said = " ".join(outcome.detail.split()) or _phrase(outcome.status_code)
     return f"{outcome.error}: {said}" if said else outcome.error
 
 
 def _phrase(status_code: int) -> str:
-    """What a refusal's status means, for a service that says nothing itself."""
+    """The meaning of an error status, for a service that does not explain it."""
     try:
         return HTTPStatus(status_code).phrase if status_code // 100 != 2 else ""  # noqa: PLR2004
-    except ValueError:  # there was none, or it is nobody's
+    except ValueError:  # no status, or a nonstandard one
         return ""
 
 

@@ -1,7 +1,8 @@
-"""`memplane up`: a pod file and the descriptors of its memory services become the files that a proxy reads.
+"""`memplane up`: compile a pod file and the descriptors of its memory services into the files that a proxy reads.
 
-Everything is checked before anything is written, each file is written whole or not at all, and what was secret before
-stays the same secret, so that compiling again changes nothing that nobody changed."""
+All input is checked before any file is written, and each file is written atomically. Existing secrets are reused, so
+that compiling an unchanged pod again changes nothing.
+"""
 
 import copy
 import secrets
@@ -45,7 +46,7 @@ from memplane.errors import InvalidRequest, StorageUnavailable
 from memplane.ledger import gojson
 from memplane.safety.safe_directory import SafeDirectory
 
-# What a service says of itself: its `claw.describe` document, as far as memory is concerned.
+# The memory part of a service's `claw.describe` document.
 
 
 _AUTH_TYPES = ("bearer", "header", "none")
@@ -53,14 +54,14 @@ _VERSIONS = (1, 2)
 
 
 class DescriptorInvalid(InvalidRequest):
-    """A descriptor breaks a rule of the format; the message is the original's."""
+    """An invalid descriptor; the message is the original's."""
 
 
 class MemoryDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the operations of a memory service are, and which variable holds the token for it."""
+    """The operation paths of a memory service, and the variable that holds its token."""
 
     memory: dict[str, str]
-    """Operation → path; empty where the service is no memory."""
+    """Operation to path; empty if the service offers no memory."""
     auth_type: str = ""
     auth_env: str = ""
 
@@ -69,7 +70,7 @@ _DOCUMENT: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str,
 
 
 def parse_descriptor(raw: bytes) -> MemoryDescription:
-    """Raise `DescriptorInvalid` on what the original refuses; keys it does not know are passed over."""
+    """Raise `DescriptorInvalid` for what the original rejects. Unknown keys are ignored."""
     try:
         document = gojson.decode(raw, _DOCUMENT)
     except (gojson.NotJson, msgspec.ValidationError) as exc:
@@ -135,7 +136,7 @@ _OBJECT: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, A
 
 
 class CompiledAgent(msgspec.Struct, kw_only=True):
-    """What was made for one agent; `memory` is its service, None where it subscribes to none."""
+    """The files of one agent; `memory` is its service, or None if it subscribes to none."""
 
     agent: str
     service: str
@@ -143,17 +144,17 @@ class CompiledAgent(msgspec.Struct, kw_only=True):
 
 
 class CompileResult(msgspec.Struct, kw_only=True):
-    """What `up` did."""
+    """The result of `memplane up`."""
 
     pod: str
     directory: str
     agents: list[CompiledAgent]
     generated: bool
-    """Whether the compose file is ours; one that `claw up` wrote is left alone."""
+    """Whether Memplane wrote the compose file; one from `claw up` is not changed."""
 
 
 class _Plan(msgspec.Struct, kw_only=True):
-    """What one agent will have."""
+    """The planned files of one agent."""
 
     agent: str
     service: Service
@@ -163,7 +164,7 @@ class _Plan(msgspec.Struct, kw_only=True):
 
 
 class ServiceAuth(msgspec.Struct, frozen=True, kw_only=True):
-    """A credential that one service was given for another."""
+    """A credential for one service to call another."""
 
     service: str = ""
     auth_type: str = ""
@@ -182,7 +183,7 @@ def compile_pod(
     by_image: Mapping[str, bytes] = {},
     history_url: str = HISTORY_URL_DEFAULT,
 ) -> CompileResult:
-    """`descriptors` are those an operator gave by the name of a service; `by_image` those of images that are known."""
+    """`descriptors` are given by an operator per service name; `by_image` maps known images to theirs."""
     beside = directory.folder.read(".env", bytes_max=SMALL_BYTES_MAX)
     variables = {**read_env_file(beside or b""), **environment}
     pod = parse_pod(directory.read_pod(), variables, default_name=directory.path.resolve().name)
@@ -213,7 +214,7 @@ def _agents(pod: Pod) -> list[tuple[Service, str]]:
 
 
 def _subscribers(pod: Pod) -> dict[str, list[str]]:
-    """Memory service → ids of its agents, sorted."""
+    """Map each memory service to the sorted ids of its agents."""
     found: dict[str, list[str]] = {}
     for service, agent in _agents(pod):
         if service.memory is not None:
@@ -254,7 +255,7 @@ def _described(
 
 
 def _from_build(directory: PodDirectory, target: Service, variables: Mapping[str, str]) -> bytes | None:
-    """The descriptor that will be in the image, out of the directory it is built from."""
+    """Read the descriptor from the build context of the image."""
     build = target.compose.get("build")
     context = build.get("context", ".") if isinstance(build, dict) else build
     if not isinstance(context, str):
@@ -332,13 +333,13 @@ def _manifest(
         auth=auth,
         **operations,
     )
-    return parse_manifest(encode_manifest(manifest))  # nothing is written that a proxy would not read
+    return parse_manifest(encode_manifest(manifest))  # do not write a file that a proxy would reject
 
 
 def _projected(
     context: SafeDirectory | None, service: Service, subscription: Subscription, described: MemoryDescription
 ) -> ManifestAuth | None:
-    """A credential that was given for this very service, else the variable that its descriptor names."""
+    """The credential configured for this service, or the value of the variable that its descriptor names."""
     given = _service_auth(context, subscription.service)
     if given is not None and given.auth_type == "bearer" and given.token:
         return ManifestAuth("bearer", given.token)
@@ -367,7 +368,7 @@ def _service_auth(context: SafeDirectory | None, service: str) -> ServiceAuth | 
 
 
 def _replay_tokens(directory: PodDirectory, pod: Pod) -> dict[str, str]:
-    """Memory service → the token it reads histories with: the one it has, or a new one."""
+    """Map each memory service to its token for reading histories: the existing one, or a new one."""
     tokens: dict[str, str] = {}
     for _, context in directory.contexts():
         known = _service_auth(context, HISTORY_SERVICE)
@@ -400,7 +401,7 @@ def _encoded(document: dict[str, Any]) -> bytes:
 
 
 def _write_contexts(directory: PodDirectory, plans: list[_Plan]) -> None:
-    """What an agent no longer has goes, too: a manifest that stayed would go on handing its turns to a service."""
+    """Remove obsolete files too: a leftover manifest would keep sending an agent's turns to a service."""
     planned = {plan.agent: plan for plan in plans}
     for agent, context in directory.contexts():
         if agent not in planned or planned[agent].manifest is None:
@@ -420,7 +421,8 @@ def _write_contexts(directory: PodDirectory, plans: list[_Plan]) -> None:
 
 
 def _write_generated(directory: PodDirectory, pod: Pod, tokens: Mapping[str, str], history_url: str) -> bool:
-    """The pod as plain Compose, with what memory services need to read histories. Last, so that it is the newest."""
+    """Write the pod as plain Compose, with the variables that memory services need to read histories. It is written
+    last, so that it is the newest file."""
     known = directory.folder.read(GENERATED, bytes_max=FILE_BYTES_MAX)
     if known is not None and not known.startswith(_HEADER.encode()):
         return False
@@ -458,5 +460,5 @@ def _hand_history(service: dict[str, Any], url: str, token: str, agents: list[st
     if isinstance(networks, dict):
         networks.setdefault(HISTORY_NETWORK, None)
     else:
-        # Naming one network leaves the default one, so it is named too.
+        # Naming a network removes the default one, so it is named too.
         service["networks"] = list(dict.fromkeys([*(networks or ["default"]), HISTORY_NETWORK]))

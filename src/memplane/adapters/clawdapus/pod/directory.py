@@ -1,4 +1,4 @@
-"""The directory of a pod: where its file is, and what was compiled beside it."""
+"""The directory of a pod: its pod file and the compiled files."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ CONTEXT_MODE = 0o700
 
 
 class PodDirectory:
-    """Opened once; nothing below it leads out of it."""
+    """A pod directory, opened once. No path below it may lead outside."""
 
     def __init__(self, pod_file: Path) -> None:
         self.file = pod_file
@@ -40,7 +40,7 @@ class PodDirectory:
         self.folder.close()
 
     def read_pod(self) -> bytes:
-        """The pod file itself, which may be a link: an operator named it."""
+        """The pod file. It may be a symbolic link, because an operator named it."""
         try:
             with self.file.open("rb") as file:
                 raw = file.read(FILE_BYTES_MAX + 1)
@@ -51,7 +51,7 @@ class PodDirectory:
         return raw
 
     def check_generated(self) -> None:
-        """What was compiled is there, and not older than what it was compiled from."""
+        """Check that the compiled files exist and are not older than their sources."""
         if not self.folder.has(GENERATED):
             raise InvalidRequest(
                 f'no {GENERATED} found in "{self.path}" '
@@ -70,7 +70,7 @@ class PodDirectory:
         return {} if raw is None else load_yaml(raw, GENERATED)
 
     def contexts(self) -> Iterator[tuple[str, SafeDirectory]]:
-        """Agents by id, each with the directory of its context, which is closed when the next is asked for."""
+        """Agents by id, each with its context directory, which is closed before the next one is opened."""
         try:
             root = self.folder.below(*CONTEXTS)
         except StorageUnavailable:
@@ -82,7 +82,7 @@ class PodDirectory:
                         yield name, folder
 
     def history(self, agent: str) -> SafeDirectory | None:
-        """The session history of an agent; None where there is none."""
+        """The session history of an agent; None if there is none."""
         return self._existing(HISTORIES, agent_directory_name(agent))
 
     def history_path(self, agent: str) -> Path:
@@ -101,7 +101,7 @@ class PodDirectory:
 
 
 def _opened(root: SafeDirectory, name: str) -> AbstractContextManager[SafeDirectory | None]:
-    """A file among the directories is none of ours."""
+    """Ignore plain files among the directories."""
     try:
         return root.below(name)
     except StorageUnavailable:

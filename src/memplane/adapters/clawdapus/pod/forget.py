@@ -1,4 +1,4 @@
-"""`memplane memory forget`: a memory service is told to forget entries, and it is written down that it was."""
+"""`memplane memory forget`: forget entries in a memory service, and record tombstones for them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +16,7 @@ from memplane.ledger.history import HistoryLine
 
 
 class PodForget(msgspec.Struct, frozen=True, kw_only=True):
-    """What one agent's service is to forget, and how much of what was named it had forgotten before."""
+    """The ids for one agent's service to forget, and how many of the given ids were forgotten before."""
 
     target: Target
     entry_ids: tuple[str, ...]
@@ -33,10 +33,10 @@ def split_ids(given: Iterable[str]) -> list[str]:
 def plan_forget(
     directory: PodDirectory, service: str, targets: Sequence[Target], ids: Sequence[str], *, named: bool
 ) -> list[PodForget]:
-    """Look at every agent before anything is sent, so that a wrong id leaves everything as it is.
+    """Check every agent before sending anything, so that a wrong id changes nothing.
 
-    Agents that were `named` must have every id in their history. Where none was, each is asked to forget those it has, and
-    an id that nobody has is the mistake.
+    Agents in `named` must have every id in their history. Without names, each agent forgets the ids that it has, and
+    an id that no agent has is an error.
     """
     plans = [_plan(directory, service, target, ids, named=named) for target in targets]
     if not named:
@@ -48,7 +48,7 @@ def plan_forget(
 def _plan(
     directory: PodDirectory, service: str, target: Target, ids: Sequence[str], *, named: bool
 ) -> tuple[PodForget, set[str]]:
-    """The plan, and which of the ids were forgotten before."""
+    """The plan, and the ids that were forgotten before."""
     buried = tombstoned_ids(directory, target.agent, service) & set(ids)
     open_ids = [id_ for id_ in ids if id_ not in buried]
     there = _present(directory, target.agent, open_ids, required=named) if open_ids else set()
@@ -67,7 +67,7 @@ def forget_at_service(
     url: str,
     clock: Clock = system_clock,
 ) -> int:
-    """Tell the service, then write the tombstones. If this ends between the two, doing it again does no harm."""
+    """Call the service, then write the tombstones. After an interruption between the two, running it again is safe."""
     target = wanted.target
     if not wanted.entry_ids:
         return 0
@@ -86,7 +86,7 @@ def forget_at_service(
 
 
 def _present(directory: PodDirectory, agent: str, ids: Sequence[str], *, required: bool) -> set[str]:
-    """Which of the ids stand in an agent's history, rotated files too."""
+    """The given ids that are in an agent's history, including rotated files."""
     folder = directory.history(agent)
     if folder is None:
         if required:

@@ -1,4 +1,4 @@
-"""A `claw-pod.yml`: its services, which of them are agents, and which memory each subscribes to."""
+"""Parse a `claw-pod.yml`: its services, which of them are agents, and the memory service of each agent."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import yaml
 
 from memplane.errors import InvalidRequest
 
-# `${VARIABLE}` in a pod file, as Compose reads it, and the `.env` file beside it.
+# Expand `${VARIABLE}` in a pod file as Compose does, with the `.env` file next to it.
 
 
 _VARIABLE = re.compile(
@@ -20,7 +20,7 @@ _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*", re.A
 
 
 def interpolate(text: str, variables: Mapping[str, str]) -> str:
-    """The text with its variables; one that is not set is empty."""
+    """Expand the variables in a text; an unset variable is empty."""
 
     def value(found: re.Match[str]) -> str:
         if found["escaped"]:
@@ -40,7 +40,7 @@ def interpolate(text: str, variables: Mapping[str, str]) -> str:
 
 
 def read_env_file(raw: bytes) -> dict[str, str]:
-    """`NAME=value` a line; quotes around a value go, what is no assignment is passed over."""
+    """Parse `NAME=value` lines. Quotes around a value are removed; other lines are ignored."""
     found: dict[str, str] = {}
     for line in raw.decode("utf-8", "replace").splitlines():
         match = _ASSIGNMENT.fullmatch(line)
@@ -65,26 +65,26 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 class PodInvalid(InvalidRequest):
-    """The pod file breaks a rule; the message is the original's where it has one."""
+    """An invalid pod file; the message is the original's where it has one."""
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """The memory service of an agent, and how long a recall may take."""
+    """The memory service of an agent, and the timeout of a recall."""
 
     service: str
     timeout_ms: int = TIMEOUT_MS_DEFAULT
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """One service of the pod. `claw` is its `x-claw` block, None where it has none."""
+    """A service of the pod. `claw` is its `x-claw` block, or None."""
 
     name: str
     compose: dict[str, Any]
     claw: dict[str, Any] | None
     environment: dict[str, str]
-    """With variables filled in."""
+    """With variables expanded."""
     port: int
-    """On which others in the pod reach it."""
+    """The port for other services in the pod."""
     memory: Subscription | None = None
 
     @property
@@ -93,7 +93,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def agents(self) -> list[str]:
-        """Ids of its agents: its own name, or one for each of its copies."""
+        """The ids of its agents: the service name, or one id per replica."""
         if self.claw is None:
             return []
         count = self.claw.get("count", 1)
@@ -105,7 +105,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole file."""
+    """The parsed pod file."""
 
     name: str
     services: dict[str, Service]
@@ -113,13 +113,13 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Only plain data, and no key twice: of two values nobody could tell which one counts."""
+    """Load only plain data, and reject duplicate keys, because their values would be ambiguous."""
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
     seen: set[Any] = set()
     for key_node, _ in node.value:
-        if key_node.tag == _MERGE:  # what is merged in may be overridden, that is what it is for
+        if key_node.tag == _MERGE:  # merged keys may be overridden; that is their purpose
             continue
         if not isinstance(key_node, yaml.ScalarNode):
             raise PodInvalid(f"line {key_node.start_mark.line + 1}: a key must be plain text")
@@ -140,7 +140,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _constru
 
 
 def load_yaml(raw: bytes, name: str) -> dict[str, Any]:
-    """A document that is a mapping; nothing in it is ever carried out."""
+    """Parse a document that is a mapping, without constructing any objects from tags."""
     try:
         document = yaml.load(raw, Loader=_Loader)  # noqa: S506 - it derives from the safe one
     except PodInvalid as exc:
@@ -154,7 +154,7 @@ def load_yaml(raw: bytes, name: str) -> dict[str, Any]:
 
 
 def parse_pod(raw: bytes, variables: Mapping[str, str], *, default_name: str) -> Pod:
-    """Check everything about memory before anything is written; raises `PodInvalid`."""
+    """Check all memory settings before any file is written. Raises `PodInvalid`."""
     document = load_yaml(raw, "claw-pod.yml")
     top = _block(document.get("x-claw"), "x-claw") or {}
     services = _block(document.get("services"), "services") or {}
@@ -203,12 +203,12 @@ def _service(
 
 
 def is_stdio(claw: Mapping[str, Any]) -> bool:
-    """A tool server that speaks over its own pipes and never through a proxy."""
+    """A tool server on stdio, which never uses the proxy."""
     return "mcp-stdio" in claw or claw.get("type") == "mcp-stdio"
 
 
 def _subscription(given: Any, where: str) -> Subscription | None:
-    """It replaces a default and is never mixed with it; null is none."""
+    """A service's value replaces the default and is not merged with it; null means none."""
     if given is None:
         return None
     if not isinstance(given, dict):
@@ -241,7 +241,7 @@ def _check_subscription(service: Service, services: Mapping[str, Service]) -> No
 
 
 def _check_agents(services: Mapping[str, Service]) -> None:
-    """Two agents of one id would write into each other's files."""
+    """Reject duplicate agent ids: two agents with one id would write to the same files."""
     owners: dict[str, str] = {}
     for service in services.values():
         for agent in service.agents:
@@ -261,7 +261,7 @@ def _block(given: Any, where: str) -> dict[str, Any] | None:
 
 
 def _pairs(given: Any, where: str, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Compose takes a mapping or a list of `NAME=value`; a name alone is passed through from outside."""
+    """Compose accepts a mapping or a list of `NAME=value`. A name without a value is read from the environment."""
     outer = variables or {}
     if given is None:
         return {}
@@ -281,7 +281,7 @@ def _scalar(value: Any) -> str:
 
 
 def _port(compose: Mapping[str, Any], variables: Mapping[str, str], where: str) -> int:
-    """The first it exposes, else the first it publishes, else the usual one of the web."""
+    """The first exposed port, else the first published port, else the default HTTP port."""
     for port in (*_listed(compose.get("expose"), where), *_listed(compose.get("ports"), where)):
         target = (
             port.get("target") if isinstance(port, dict) else port_parts(_interpolated(port, variables))[2]
@@ -294,7 +294,7 @@ def _port(compose: Mapping[str, Any], variables: Mapping[str, str], where: str) 
 
 
 def port_parts(spelled: str) -> tuple[str, str, str]:
-    """`127.0.0.1:8080:80/tcp` → address, published, target; the first two may be empty."""
+    """`127.0.0.1:8080:80/tcp` to address, published port and target port; the first two may be empty."""
     text = spelled.split("/", maxsplit=1)[0]
     address, published = "", ""
     rest, _, target = text.rpartition(":")

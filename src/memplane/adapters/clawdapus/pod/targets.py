@@ -1,4 +1,4 @@
-"""Which agents an operator's command is about, and where their memory service can be reached from here."""
+"""The agents that an operator's command applies to, and the URL of their memory service from this machine."""
 
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,21 +21,21 @@ from memplane.adapters.clawdapus.pod.directory import CONTEXTS, GENERATED, PodDi
 from memplane.adapters.clawdapus.pod.podfile import port_parts
 from memplane.errors import InvalidRequest
 
-# What only docker knows of a running pod: ports that it chose itself, and what the proxies logged.
+# Queries to docker about a running pod: ports that docker assigned, and the proxies' logs.
 
 
 _SECONDS_MAX = 60
 
 
 def published_address(compose_file: Path, service: str, port: int) -> tuple[str, str] | None:
-    """Address and port on this machine; None where nobody can say."""
+    """Address and port on this machine; None if unknown."""
     said = _run("compose", "-f", str(compose_file), "port", service, str(port))
     address, _, out = (said or b"").decode("utf-8", "replace").strip().rpartition(":")
     return (address, out) if out.isdecimal() and out != "0" else None
 
 
 def proxy_lines(pod: str, since: str | None) -> Iterator[bytes]:
-    """Line after line of each proxy. Raises `InvalidRequest` where docker does not tell."""
+    """The log lines of each proxy. Raises `InvalidRequest` if docker does not return them."""
     labels = ("--filter", f"label=claw.pod={pod}", "--filter", "label=claw.role=proxy")
     names = _address(_run("ps", "--all", *labels, "--format", "{{.Names}}"))
     for name in names.decode("utf-8", "replace").split():
@@ -51,7 +51,7 @@ def _address(said: bytes | None) -> bytes:
 
 
 def _run(*words: str) -> bytes | None:
-    """What it says; None where it fails or is not there."""
+    """The output of a docker command; None if it fails or docker is not installed."""
     try:
         done = subprocess.run(["docker", *words], capture_output=True, timeout=_SECONDS_MAX, check=True)  # noqa: S603, S607
     except (OSError, subprocess.SubprocessError):
@@ -63,11 +63,11 @@ _ANYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - what others listen 
 _LOOPBACK = "127.0.0.1"
 
 AskCompose = Callable[[str, int], str | None]
-"""Service and port → `address:port` on this machine, or None."""
+"""Maps service and port to `address:port` on this machine, or None."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """One subscribing agent."""
+    """A subscribing agent."""
 
     agent: str
     manifest: MemoryManifest
@@ -75,7 +75,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def split_names(given: Iterable[str]) -> list[str]:
-    """`--agent a --agent b,c`: each once, in the order given."""
+    """Parse `--agent a --agent b,c`: each name once, in the given order."""
     names = (name.strip() for text in given for name in text.split(","))
     return list(dict.fromkeys(name for name in names if name))
 
@@ -83,7 +83,7 @@ def split_names(given: Iterable[str]) -> list[str]:
 def find_targets(
     directory: PodDirectory, service: str, *, operation: str, agents: Sequence[str] = ()
 ) -> list[Target]:
-    """Subscribers of the service by id; those named, if any are. Raises where one of them is none."""
+    """Subscribers of the service by id, limited to the named ones if any. Raises if a named agent does not subscribe."""
     directory.check_generated()
     found: list[Target] = []
     seen = False
@@ -115,7 +115,7 @@ def find_targets(
 
 
 def with_token(targets: Sequence[Target], token: str | None) -> list[Target]:
-    """Everyone with the token an operator gave instead of their own."""
+    """Replace every agent's token with the operator's."""
     if not token:
         return list(targets)
     return [
@@ -135,7 +135,7 @@ def resolve_url(
     given: str | None,
     ask: AskCompose | None = None,
 ) -> str:
-    """Where the operation is for whoever runs the command. Inside the pod a service has a name that means nothing here."""
+    """The URL of the operation from this machine. A service's name inside the pod does not resolve here."""
     path = _only(
         {_path(target, operation) for target in targets},
         f'memory service "{service}" has inconsistent {operation} paths across agents',
@@ -151,7 +151,7 @@ def resolve_url(
     services = directory.generated().get("services")
     services = services if isinstance(services, dict) else {}
     if host not in services:
-        return base + path  # an address of its own, not a name of the pod
+        return base + path  # a full address, not a service name of the pod
     place = published(services[host], port) or (ask or _asker(directory))(host, port)
     if place is None:
         raise InvalidRequest(
@@ -180,7 +180,7 @@ def _given_url(given: str, path: str) -> str:
 
 
 def published(service: Any, port: int) -> str | None:
-    """`address:port` under which a port of a service is published, by what the compose file says."""
+    """The `address:port` that the compose file publishes for a port of a service."""
     ports = service.get("ports") if isinstance(service, dict) else None
     for it in ports if isinstance(ports, list) else ():
         if isinstance(it, dict):

@@ -1,4 +1,4 @@
-"""The file in which Clawdapus notes what a memory service was told to forget: one JSON object a line."""
+"""Clawdapus' tombstone file: the entries that a memory service has forgotten, one JSON object per line."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ from memplane.ledger.history import VERSION, BadLine, format_timestamp, instant_
 
 
 class ServiceTombstone(msgspec.Struct, frozen=True):
-    """An entry that one memory service must not remember again; other services are not meant."""
+    """An entry that one memory service must not store again. It does not apply to other services."""
 
     at: Instant
     agent_id: str
@@ -37,7 +37,7 @@ _TOMBSTONE = msgspec.json.Decoder(_TombstoneLine)
 
 
 def parse_tombstone(raw: bytes) -> ServiceTombstone:
-    """Raise `BadLine` on anything else; passing one over would bring back what was forgotten."""
+    """Raise `BadLine` on invalid input. Skipping a tombstone would bring back a forgotten entry."""
     try:
         line = gojson.decode(raw.strip(), _TOMBSTONE)
         at = instant_of(line.ts)
@@ -61,7 +61,7 @@ def compose_tombstone(tombstone: ServiceTombstone) -> bytes:
     return gojson.encode(members)
 
 
-# Tombstones of a pod: what each memory service was told to forget, kept by the operator so that no replay brings it back.
+# The operator keeps the tombstones of a pod, so that no replay restores forgotten entries.
 
 
 TOMBSTONES_NAME = "tombstones.jsonl"
@@ -69,7 +69,8 @@ _FILE_BYTES_MAX = 1024 * 1024 * 1024
 
 
 def tombstoned_ids(directory: PodDirectory, agent: str, service: str) -> set[str]:
-    """Ids that this service must not be told again. A line that cannot be read is an error: it may name one of them."""
+    """Ids that must not be sent to this service again. An unreadable line is an error, because it may contain one of
+    them."""
     folder = directory.tombstones(agent)
     if folder is None:
         return set()
@@ -79,7 +80,7 @@ def tombstoned_ids(directory: PodDirectory, agent: str, service: str) -> set[str
 
 
 def append_tombstones(directory: PodDirectory, agent: str, tombstones: Sequence[ServiceTombstone]) -> None:
-    """On disk when this returns."""
+    """Append tombstones; they are on disk when this returns."""
     folder = directory.tombstones(agent, create=True)
     assert folder is not None
     with folder, folder.locked():
