@@ -52,6 +52,6 @@ def build_app(
     *,
     observers: Sequence[Observer] = (),
 ) -> App:
-    """The application. Without an authenticator every caller has all permissions; `doors` None means every adapter."""
+    """The application. Without an authenticator every caller has all permissions; `adapters` None means all."""
     opened = all_adapters(plane, settings, authenticator=authenticator) if adapters is None else adapters
     return App(plane, authenticator, settings, opened, observers)

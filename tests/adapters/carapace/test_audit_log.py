@@ -241,5 +241,5 @@ def test_a_folder_that_cannot_be_is_said(tmp_path):
     In our words.
     """
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageUnavailable, match="cannot hold the audit log"):
+    with pytest.raises(StorageUnavailable, match="cannot be used for the audit log"):
         AuditLog(tmp_path / "file" / "audit")

@@ -94,7 +94,7 @@ def test_too_many_requests_of_one_connection_are_rate_limited(gate, tmp_path):
     assert [response["correlation"] for response in refused + answered] == asked[3:] + asked[:3]
     assert refused[0]["payload"]["error"] == {
         "code": "RATE_LIMITED",
-        "message": "2 requests of this connection wait already; try again.",
+        "message": "2 requests of this connection are already queued; try again.",
         "retriable": True,
         "stage": 4,
         "retry_after": 1,
@@ -238,7 +238,7 @@ def test_a_socket_that_is_served_is_left_alone(plane, tmp_path):
     A second server is refused; what a killed one left behind is taken over; a file is never overwritten.
     """
     with serving(plane, tmp_path) as host:
-        with pytest.raises(SettingsInvalid, match="is served already"):
+        with pytest.raises(SettingsInvalid, match="is in use"):
             Host(plane, tmp_path)
         assert host.tool("memory_brief", {}).code == 0
 

@@ -408,7 +408,7 @@ def test_a_turn_that_can_never_be_written_is_not_tried_for_ever(processes, monke
 
     asyncio.run(run())
 
-    assert "cannot be kept" in caplog.text
+    assert "cannot be recorded" in caplog.text
     assert TEA not in caplog.text
 
 

@@ -157,7 +157,7 @@ def read_command(given: object) -> Command:
     try:
         command: Command = msgspec.convert(given, Command)
     except (msgspec.ValidationError, TypeError, RecursionError) as exc:
-        raise ToolCommandError(f"Error: this is no command of the memory tool: {exc}") from exc
+        raise ToolCommandError(f"Error: not a valid command of the memory tool: {exc}") from exc
     return command
 
 
@@ -181,7 +181,7 @@ def run(space: Space, command: Command) -> str:
         raise ToolCommandError(f"Error: {exc}") from exc
     except MemplaneError as exc:
         again = "; try again" if exc.retryable else ""
-        raise ToolCommandError(f"Error: memory cannot be reached ({exc.code}){again}") from exc
+        raise ToolCommandError(f"Error: memory is unavailable ({exc.code}){again}") from exc
 
 
 def _view(space: Space, command: ViewCommand) -> str:

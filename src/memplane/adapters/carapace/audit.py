@@ -71,7 +71,7 @@ class AuditLog:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as exc:
-            raise StorageUnavailable(f"{folder} cannot hold the audit log: {exc.strerror}") from exc
+            raise StorageUnavailable(f"{folder} cannot be used for the audit log: {exc.strerror}") from exc
 
     def append(self, *lines: AuditLine) -> None:
         """Append lines of one group, in this order and contiguously."""

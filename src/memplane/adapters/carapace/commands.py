@@ -84,7 +84,7 @@ def ipc(
         )
         return
     if socket is None:
-        raise typer.BadParameter("give --socket or --write-plugin")
+        raise typer.BadParameter("pass --socket or --write-plugin")
     groups = Groups(_identities(identity or []), default=None if known_only else group)
     plane = call.plane
     pipeline = Pipeline(

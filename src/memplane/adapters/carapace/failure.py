@@ -84,8 +84,8 @@ _NOT_FOUND = {
     "memory_delete": 'Memory entry "{name}" not found.',
 }
 
-_UNAVAILABLE = "Memory cannot be reached just now; try again."
-_BROKEN = "Memory has a problem that only the host can mend; its log says which."
+_UNAVAILABLE = "Memory is temporarily unavailable; try again."
+_BROKEN = "Memory has a problem on the host; see its log."
 
 
 def refused(error: MemplaneError) -> IpcError | None:

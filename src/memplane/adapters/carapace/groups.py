@@ -82,8 +82,10 @@ def read_identity(given: str) -> tuple[bytes, str]:
         identity = bytes.fromhex(name.removeprefix(_HEX)) if name.startswith(_HEX) else name.encode("utf-8")
     except ValueError as exc:
         raise InvalidRequest(
-            f"{name!r}: after hex: come pairs of hexadecimal digits", field="identity"
+            f"{name!r}: hex: must be followed by pairs of hexadecimal digits", field="identity"
         ) from exc
     if not 0 < len(identity) <= _IDENTITY_BYTES_MAX:
-        raise InvalidRequest(f"{name!r}: an identity has 1 to {_IDENTITY_BYTES_MAX} bytes", field="identity")
+        raise InvalidRequest(
+            f"{name!r}: an identity must have 1 to {_IDENTITY_BYTES_MAX} bytes", field="identity"
+        )
     return identity, check_group(group)

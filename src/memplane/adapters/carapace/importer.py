@@ -69,9 +69,7 @@ def _read(path: Path) -> Iterator[tuple[Any, ...]]:
             elif "memory_entries" in tables:
                 yield from connection.execute(_DOCUMENT)
             else:
-                raise InvalidRequest(
-                    f"{path.name}: neither an `entries` nor a `memory_entries` table is in it"
-                )
+                raise InvalidRequest(f"{path.name}: no `entries` or `memory_entries` table")
     except sqlite3.Error as exc:
         raise InvalidRequest(f"{path.name} cannot be read as a Carapace memory file: {exc}") from exc
 
@@ -99,14 +97,14 @@ def _links(rows: dict[str, _Row], tally: ImportTally, source: str) -> dict[str, 
         pairs += [(row.superseded_by, row.id)] if row.superseded_by else []
         for newer, older in pairs:
             if newer not in rows or older not in rows:
-                reason = f"the link between {older} and {newer} leads out of the file and is left out"
+                reason = f"the link between {older} and {newer} has no target in the file and was dropped"
             elif replaced.setdefault(newer, older) != older:
-                reason = f"{newer} replaces {replaced[newer]} already; its link to {older} is left out"
+                reason = f"{newer} replaces {replaced[newer]} already; its link to {older} was dropped"
             else:
                 continue
             tally.reject(RejectedLine(source, row.number, reason, row.id.encode()))
     for newer in _circles(replaced):
-        reason = f"the link between {replaced.pop(newer)} and {newer} closes a circle and is left out"
+        reason = f"the link between {replaced.pop(newer)} and {newer} closes a cycle and was dropped"
         tally.reject(RejectedLine(source, rows[newer].number, reason, newer.encode()))
     return replaced
 

@@ -49,13 +49,13 @@ def get_brief(plane: SpaceProvider, group: str, *, timeout_s: float = TIMEOUT_S)
         try:
             found.append(plane.space(check_group(group), caller=Caller(adapter=ADAPTER)).brief())
         except Exception:  # noqa: BLE001 - a container is set up whatever happens here
-            _log.warning("the brief of a group could not be made; its session starts without", exc_info=True)
+            _log.warning("the brief of a group failed; its session starts without one", exc_info=True)
 
     thread = Thread(target=ask, name="memplane-brief", daemon=True)
     thread.start()
     thread.join(timeout_s)
     if thread.is_alive():
-        _log.warning("the brief of group %r took over %s s; its session starts without", group, timeout_s)
+        _log.warning("the brief of group %r took over %s s; its session starts without one", group, timeout_s)
     if found:
         return found[0]
     return Brief(entries=(), generated_at=to_datetime(system_clock()), entry_count=0, brief_count=0)

@@ -52,7 +52,9 @@ def listening(router: "zmq.Socket[bytes]", address: str) -> Iterator[str]:
 def _socket_path(address: str) -> Path:
     name = address.removeprefix(_PREFIX)
     if not name or name.startswith(("@", "*")):
-        raise SettingsInvalid(f"--socket {address}: name a file; others could open a socket without one")
+        raise SettingsInvalid(
+            f"--socket {address}: must name a file; other users could open an abstract socket"
+        )
     return Path(name)
 
 
@@ -66,14 +68,14 @@ def _prepare(path: Path) -> None:
     except OSError as exc:
         raise SettingsInvalid(f"--socket {path}: {exc.strerror}") from exc
     if not stat.S_ISSOCK(mode):
-        raise SettingsInvalid(f"--socket {path} is there and is no socket; name another file")
+        raise SettingsInvalid(f"--socket {path} exists and is not a socket; use another file")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
         except OSError:
             path.unlink(missing_ok=True)
             return
-    raise SettingsInvalid(f"--socket {path} is served already; stop that server or name another file")
+    raise SettingsInvalid(f"--socket {path} is in use; stop that server or use another file")
 
 
 @contextmanager
@@ -96,20 +98,20 @@ def _check_tcp(address: str) -> None:
     """This protocol has no credentials: every process that can reach the port has access."""
     found = _TCP.fullmatch(address)
     if found is None:
-        raise SettingsInvalid(f"--socket {address}: give ipc://PATH or tcp://127.0.0.1:PORT")
+        raise SettingsInvalid(f"--socket {address}: use ipc://PATH or tcp://127.0.0.1:PORT")
     try:
         loopback = ipaddress.ip_address(found[1].strip("[]")).is_loopback
     except ValueError:
         loopback = False
     if not loopback:
-        raise SettingsInvalid(f"--socket {address}: only a loopback address such as 127.0.0.1 is served")
+        raise SettingsInvalid(f"--socket {address}: only loopback addresses such as 127.0.0.1 are allowed")
 
 
 def _bind(router: "zmq.Socket[bytes]", address: str) -> None:
     try:
         router.bind(address)
     except zmq.ZMQError as exc:
-        raise SettingsInvalid(f"--socket {address} cannot be served: {exc}") from exc
+        raise SettingsInvalid(f"--socket {address} cannot be bound: {exc}") from exc
 
 
 _FRAME_BYTES_MAX = 2 * MESSAGE_BYTES_MAX
@@ -244,13 +246,13 @@ class IpcRouter:
             return IpcError(
                 Stage.AUTHORIZE,
                 Code.RATE_LIMITED,
-                f"{bounds.waiting_per_identity_max} requests of this connection wait already; try again.",
+                f"{bounds.waiting_per_identity_max} requests of this connection are already queued; try again.",
                 retriable=True,
                 retry_after=1,
             )
         full = self._waiting_count >= bounds.waiting_max
         if full or self._waiting_bytes + len(payload) > bounds.waiting_bytes_max:
-            return _unavailable("The host has too much to do; try again.")
+            return _unavailable("The host is overloaded; try again.")
         return None
 
     def _start(self, pool: ThreadPoolExecutor, identity: bytes, payload: bytes) -> None:
@@ -296,7 +298,7 @@ class IpcRouter:
         for identity, running in self._running.items():
             if running.deadline <= now and not running.overdue:
                 running.overdue = True
-                message = f"The call takes over {self._bounds.call_s_max:g} s; it may still be carried out."
+                message = f"The call takes over {self._bounds.call_s_max:g} s; it may still complete."
                 late = IpcError(Stage.ROUTE, Code.PLUGIN_TIMEOUT, message, retriable=True)
                 self._refuse(router, identity, running.payload, late)
 

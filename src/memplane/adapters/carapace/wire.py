@@ -126,7 +126,7 @@ def _depth(value: Any) -> int:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 # Final check of a response: secrets are redacted, however they were stored, in Carapace's format.

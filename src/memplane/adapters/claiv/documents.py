@@ -56,7 +56,7 @@ class UserLocator:
             raise HttpError(
                 409,
                 "ambiguous",
-                f"{len(owners)} users have a {sort.value} with the id {id_!r}; say whose with the query parameter user_id",
+                f"{len(owners)} users have a {sort.value} with the id {id_!r}; add the query parameter user_id",
             )
         return owners[0]
 

@@ -69,7 +69,7 @@ def forget(call: HttpCall) -> Response:
         since=moment(body.from_time, "from_time"),
         until=moment(body.to_time, "to_time"),
         everything=all(condition is None for condition in narrowed),
-        reason="forgotten through the v6 door",
+        reason="forgotten through the CLAIV API",
     )
     return answer(ForgetResponse(receipt_id=receipt.id, deleted_counts=counts_of(receipt)))
 

@@ -56,7 +56,7 @@ def moment(value: str | float | None, field: str) -> datetime | None:
 
 def missing(what: str, name: str) -> HttpError:
     """A 404 that does not reveal whether another user has the item."""
-    return HttpError(404, "not_found", f"no {what} {name!r} that this credential may open")
+    return HttpError(404, "not_found", f"no {what} {name!r} that this credential may access")
 
 
 # Request bodies of CLAIV Memory clients. Unknown fields are rejected by name; `null` equals an omitted field.

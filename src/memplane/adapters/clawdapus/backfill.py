@@ -150,7 +150,7 @@ class HistoryBackfill:
             progress.state = "done" if done else "stopped"
         except (NoResponse, MemplaneError) as exc:
             progress.state, progress.error = "failed", str(exc)
-            _log.warning("backfill of %r gives up: %s", progress.agent, exc)
+            _log.warning("backfill of %r aborted: %s", progress.agent, exc)
         except Exception as exc:  # noqa: BLE001 - the edge of a thread: one agent never keeps the next from its history
             progress.state, progress.error = "failed", type(exc).__name__
             _log.exception("backfill of %r failed", progress.agent)
@@ -177,7 +177,7 @@ class HistoryBackfill:
             elif page.count < place.limit:
                 return True
             elif not place.step_on(fresh=fresh):
-                raise NoResponse(f"{client.place} tells the same page again and again", retryable=False)
+                raise NoResponse(f"{client.place} returns the same page repeatedly", retryable=False)
         return False
 
     def _parsed(self, lines: Iterable[bytes], progress: BackfillProgress) -> Iterator[HistoryLine]:

@@ -58,7 +58,7 @@ DESCRIPTOR = Descriptor(
     endpoints=(
         DescriptorEndpoint("GET", "/health", "Whether the service is up"),
         DescriptorEndpoint(
-            "GET", "/history/{agent_id}", "What an agent said and heard, one JSON object a line"
+            "GET", "/history/{agent_id}", "An agent's session history, one JSON object per line"
         ),
     ),
     auth=DescriptorAuth("bearer", TOKEN_VARIABLE),

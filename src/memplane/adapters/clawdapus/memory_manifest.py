@@ -104,7 +104,7 @@ def parse_manifest(raw: bytes) -> MemoryManifest:
         if operation is not None and not operation.path.startswith("/"):
             raise ManifestInvalid(f"memory.json: {name}.path must start with '/'")
     if not (manifest.token.isascii() and (manifest.token.isprintable() or not manifest.token)):
-        raise ManifestInvalid("memory.json: auth.token holds a character that cannot be sent")
+        raise ManifestInvalid("memory.json: auth.token contains a character that is not allowed in a header")
     return manifest
 
 

@@ -270,7 +270,7 @@ class HistoryRecorder:
         """Append one entry, given without its newline. It is in the file when this returns. Raises `StorageError` on
         failure."""
         if b"\n" in line or not line.strip():
-            raise InvalidRequest("an entry of a session history is one line")
+            raise InvalidRequest("a session history entry must be one line")
         with (
             SafeDirectory.root(self._directory, create=True) as root,
             root.below(agent_directory_name(agent), create=True) as folder,

@@ -71,7 +71,7 @@ class Snapshots:
     def handle(self, call: HttpCall) -> Response:
         agent, principal = call.path_params["agent"], call.principal
         if Right.ADMIN not in principal.rights and principal.subject != agent:
-            raise Forbidden("a snapshot is for the agent itself and for the owner")
+            raise Forbidden("a snapshot is available only to the agent and the owner")
         space = call.existing_space(agent)
         if space is None:
             raise HttpError(404, "not_found", "agent context not found")

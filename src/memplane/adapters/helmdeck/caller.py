@@ -79,7 +79,7 @@ class CallerFacts:
         begin = which.get("prefix", which.get("key", ""))
         rows = space.facts.list(begin, runs=True, limit=ROWS_MAX)
         there = sum("key" not in which or row.key == which["key"] for row in rows)
-        receipt = space.forget(**which, reason=f"facts door: {scope.partition(':')[0]}")
+        receipt = space.forget(**which, reason=f"Helmdeck API: {scope.partition(':')[0]}")
         return HelmdeckForgotten(
             scope=scope, deleted=min(there, receipt.counts["facts"] + receipt.counts["runs"])
         )

@@ -33,13 +33,11 @@ class LogIn:
 
     def __call__(self, call: HttpCall) -> Response:
         if self._open:
-            raise HttpError(
-                503, "auth_disabled", "no credential is asked for here; there is nothing to log in to"
-            )
+            raise HttpError(503, "auth_disabled", "authentication is disabled; no log-in is needed")
         if self._identity is None or not self._password:
             raise HttpError(503, "login_disabled", "no password is set; see the setting `admin_password`")
         if len(call.raw) > _BODY_BYTES_MAX:
-            raise HttpError(413, "too_large", f"a log-in has at most {_BODY_BYTES_MAX:,} bytes")
+            raise HttpError(413, "too_large", f"a log-in request may have at most {_BODY_BYTES_MAX:,} bytes")
         asked = _read(call.raw)
         if not asked.username or not asked.password:
             raise HttpError(400, "missing_credentials", "username and password are required")
@@ -53,7 +51,9 @@ class LogIn:
                 TokenClaims(sub=self._name, client="ui", scopes=["admin"]), ttl_s=TOKEN_SECONDS
             )
         except SettingsInvalid as exc:
-            raise HttpError(503, "login_disabled", "no secret to sign tokens with; see `jwt_secret`") from exc
+            raise HttpError(
+                503, "login_disabled", "no secret for signing tokens; see the setting `jwt_secret`"
+            ) from exc
         answer = LoggedIn(token=token.reveal(), subject=self._name, expires_at=seconds(to_datetime(until)))
         return json_response(answer, newline=True)
 

@@ -53,11 +53,11 @@ _STORE = Pack(
     properties={
         "key": {"type": "string", "description": 'A stable name, such as "preferences/frontend-framework".'},
         "value": {"type": "string", "description": "The fact, as text."},
-        "category": {"type": "string", "description": 'What it is filed under; "user_facts" if left out.'},
+        "category": {"type": "string", "description": 'The category; "user_facts" if omitted.'},
         "tags": {"type": "array", "items": {"type": "string"}},
         "ttl_seconds": {
             "type": "number",
-            "description": "How long it lives: 3600 to 31536000; 0 or left out is 90 days.",
+            "description": "Time to live: 3600 to 31536000; 0 or omitted means 90 days.",
         },
     },
     run=CallerFacts.store,
@@ -66,11 +66,11 @@ _STORE = Pack(
 _FORGET = Pack(
     name=FORGET,
     description=(
-        "Forget what is kept under this caller. Scopes: all (audit rows and facts), packs, pipelines, "
+        "Forget stored rows of this caller. Scopes: all (audit rows and facts), packs, pipelines, "
         "pack:<id>, pipeline:<id>, key:<exact-key>."
     ),
     required=(),
-    properties={"scope": {"type": "string", "description": 'What to forget; "all" if left out.'}},
+    properties={"scope": {"type": "string", "description": 'What to forget; "all" if omitted.'}},
     run=CallerFacts.forget,
     takes=ForgetArguments,
 )

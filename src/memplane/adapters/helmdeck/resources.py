@@ -49,8 +49,8 @@ def _routing_guide(_caller: CallerFacts) -> Any:
                 "use": "helmdeck.memory_store",
             },
             {"when": "the user asks to forget something, or everything", "use": "helmdeck.memory_forget"},
-            {"when": "before storing: what is there already", "use": "helmdeck://my-memory"},
-            {"when": "before running a pack: what is usual for this caller", "use": "helmdeck://my-defaults"},
+            {"when": "before storing, to see which facts exist", "use": "helmdeck://my-memory"},
+            {"when": "before running a pack, to see this caller's defaults", "use": "helmdeck://my-defaults"},
             {"when": "the text of a fact is needed", "use": "query on the QMD endpoint"},
         ]
     }
@@ -68,17 +68,15 @@ ALL = (
     ),
     HelmdeckResource(
         name="my-defaults",
-        description="What your earlier pack and pipeline runs teach about the next one.",
+        description="Defaults learned from your earlier pack and pipeline runs.",
         read=CallerFacts.my_defaults,
     ),
     HelmdeckResource(
         name="my-memory",
-        description="Which categories of facts you have, how many, and the newest keys of each.",
+        description="Your fact categories, with counts and the newest keys of each.",
         read=CallerFacts.my_memory,
     ),
-    HelmdeckResource(
-        name="context-budgets", description="How much context packs may fill.", read=_context_budgets
-    ),
+    HelmdeckResource(name="context-budgets", description="Context budgets of packs.", read=_context_budgets),
     HelmdeckResource(
         name="my-plans", description="Plans made for the same intent, grouped.", read=CallerFacts.my_plans
     ),

@@ -30,7 +30,7 @@ _HEADERS = [
 ]
 _ERRORS = {
     DeliveryOutcome.UNKNOWN: (404, "unknown_session", "no such session; open the event stream again"),
-    DeliveryOutcome.FULL: (500, "session_write", "too many messages of this session wait to be answered"),
+    DeliveryOutcome.FULL: (500, "session_write", "too many queued messages in this session"),
 }
 _TOO_LARGE = 1009
 _NOT_TEXT = 1003

@@ -70,7 +70,7 @@ def _members(value: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise json.JSONDecodeError(f"{name} is no number", name, 0)
+    raise json.JSONDecodeError(f"{name} is not a number", name, 0)
 
 
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)

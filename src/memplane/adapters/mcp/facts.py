@@ -49,7 +49,7 @@ PUT_ARGUMENTS = {
             "type": "integer",
             "minimum": int(TTL_MIN.total_seconds()),
             "maximum": int(TTL_MAX.total_seconds()),
-            "description": "How long it lives; 90 days where this is left out.",
+            "description": "Time to live; 90 days if omitted.",
         },
     },
 }
@@ -63,7 +63,7 @@ GET_ARGUMENTS = {
         "include_history": {
             "type": "boolean",
             "default": False,
-            "description": "Also every value it had, the oldest first.",
+            "description": "Also return past values, oldest first.",
         },
     },
 }
@@ -76,7 +76,7 @@ LIST_ARGUMENTS = {
             "type": "string",
             "maxLength": KEY_CHARS_MAX,
             "default": "",
-            "description": "Only keys that begin so, such as preferences/.",
+            "description": "Only keys with this prefix, such as preferences/.",
         },
         "category": _CATEGORY,
         "limit": {"type": "integer", "default": 100, "minimum": 1, "maximum": _LIMIT_MAX},
@@ -104,7 +104,7 @@ def _put(space: Space, given: Arguments) -> McpToolResult:
         tags=given["tags"],
         ttl=given.get("ttl_seconds"),
     )
-    return McpToolResult(f"{one_line(fact.key or '')} is kept until {_expiry(fact)}.", _fact(fact))
+    return McpToolResult(f"{one_line(fact.key or '')} expires at {_expiry(fact)}.", _fact(fact))
 
 
 def _get(space: Space, given: Arguments) -> McpToolResult:
@@ -125,7 +125,7 @@ def _get(space: Space, given: Arguments) -> McpToolResult:
 def _list(space: Space, given: Arguments) -> McpToolResult:
     facts = space.facts.list(given["prefix"], category=given.get("category"), limit=given["limit"])
     lines = [f"- {one_line(as_data(fact.line))}" for fact in facts]
-    text = fence("\n".join(lines)) if lines else "There are no such facts."
+    text = fence("\n".join(lines)) if lines else "No matching facts."
     return McpToolResult(text, {"facts": [_fact(fact) for fact in facts]})
 
 
@@ -151,7 +151,7 @@ TOOLS = (
         name="fact_put",
         title="Put a fact under a key",
         description=(
-            "Keep a value under a key, such as preferences/theme = dark. A second put replaces the value and keeps the "
+            "Store a value under a key, such as preferences/theme = dark. A second put replaces the value and keeps the "
             "history. For settings and small state; for insights use memory_store."
         ),
         arguments=PUT_ARGUMENTS,
@@ -163,7 +163,7 @@ TOOLS = (
     McpTool(
         name="fact_get",
         title="Get a fact by its key",
-        description="The live value of a key, and on request every value it had.",
+        description="The current value of a key and, on request, its past values.",
         arguments=GET_ARGUMENTS,
         answer=record(_FACT | {"history": listed(_VERSION)}, "history"),
         run=_get,
@@ -173,7 +173,7 @@ TOOLS = (
     McpTool(
         name="fact_list",
         title="List facts",
-        description="Facts by prefix or category, the newest first.",
+        description="Facts by prefix or category, newest first.",
         arguments=LIST_ARGUMENTS,
         answer=record({"facts": listed(record(_FACT))}),
         run=_list,

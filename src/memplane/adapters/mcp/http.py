@@ -75,7 +75,7 @@ class McpOverHttp:
                 self._manager = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert self._manager is not None, "the door is open only while it runs"
+        assert self._manager is not None, "the application is not running"
         _check_media(Request(scope))
 
         async def sending(message: Message) -> None:
@@ -123,7 +123,7 @@ def _check_media(request: Request) -> None:
     given = request.headers.get("content-type", "")
     if given.partition(";")[0].strip().lower() != JSON:
         raise HttpError(
-            415, "unsupported_media_type", f"the body must be {JSON}, not {given[:100] or 'left unsaid'}"
+            415, "unsupported_media_type", f"the body must be {JSON}, not {given[:100] or 'untyped'}"
         )
 
 
@@ -131,7 +131,7 @@ def _owner(request: Request, principal: Principal) -> str:
     """`/mcp?space=alice`, or the credential's own space."""
     given = request.query_params.getlist("space")
     if len(given) > 1:
-        raise InvalidRequest("space is given more than once; give it once", field="space")
+        raise InvalidRequest("space is given more than once", field="space")
     return given[0] if given and given[0] else principal.subject
 
 

@@ -69,7 +69,7 @@ def config_path(client: str, environment: Mapping[str, str], platform: str) -> P
     """The path of a client's configuration for this user."""
     home = environment.get("USERPROFILE") if platform == "win32" else environment.get("HOME")
     if not home:
-        raise InvalidRequest("no home directory is set, so there is no place for a client's configuration")
+        raise InvalidRequest("no home directory is set; the client's configuration cannot be located")
     match client:
         case "claude-code":
             return Path(home) / ".claude.json"
@@ -77,7 +77,7 @@ def config_path(client: str, environment: Mapping[str, str], platform: str) -> P
             return Path(home) / ".cursor" / "mcp.json"
         case "claude-desktop":
             return _desktop_directory(Path(home), environment, platform) / "Claude" / _DESKTOP_FILE
-    raise InvalidRequest(f"the client {client!r} is not known; it is one of {', '.join(CLIENTS)}")
+    raise InvalidRequest(f"unknown client {client!r}; use one of {', '.join(CLIENTS)}")
 
 
 def _desktop_directory(home: Path, environment: Mapping[str, str], platform: str) -> Path:
@@ -103,7 +103,7 @@ def planned(path: Path, name: str, entry: Mapping[str, Any]) -> FileChange:
     document = {} if before is None or not before.strip() else parsed_config(target, before)
     servers = document.get(SERVERS, {})
     if not isinstance(servers, dict):
-        raise InvalidRequest(f"{SERVERS} in {path} is no object; mend the file first")
+        raise InvalidRequest(f"{SERVERS} in {path} is not an object; fix the file first")
     if servers.get(name) == entry and before is not None:
         return FileChange(path=target, before=before, after=before)
     document[SERVERS] = servers | {name: dict(entry)}
@@ -114,7 +114,7 @@ def planned(path: Path, name: str, entry: Mapping[str, Any]) -> FileChange:
 def write_change(change: FileChange) -> Path | None:
     """Write the change and return the path of the backup. A file that was changed since planning is not overwritten."""
     if read_config(change.path) != change.before:
-        raise InvalidRequest(f"{change.path} was changed meanwhile; run it again")
+        raise InvalidRequest(f"{change.path} has changed since it was read; run the command again")
     try:
         change.path.parent.mkdir(parents=True, exist_ok=True)
         backup = None if change.before is None else _copied(change.path)
@@ -134,7 +134,7 @@ def read_config(path: Path) -> str | None:
     except OSError as exc:
         raise InvalidRequest(f"{path} cannot be read: {exc.strerror}") from exc
     if len(raw) > _CONFIG_BYTES_MAX:
-        raise InvalidRequest(f"{path} is too large for a configuration; nothing was changed")
+        raise InvalidRequest(f"{path} is too large for a configuration file; nothing was changed")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
@@ -147,16 +147,18 @@ def parsed_config(path: Path, text: str) -> dict[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as exc:
-        raise InvalidRequest(f"{path} is not plain JSON ({exc}); add it by hand, or mend the file") from exc
+        raise InvalidRequest(
+            f"{path} is not plain JSON ({exc}); add the server by hand, or fix the file"
+        ) from exc
     if not isinstance(document, dict):
-        raise InvalidRequest(f"{path} holds no JSON object; mend the file first")
+        raise InvalidRequest(f"{path} is not a JSON object; fix the file first")
     return document
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("duplicate name in an object")
     return found
 
 

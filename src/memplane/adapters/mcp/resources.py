@@ -62,10 +62,10 @@ def _start(space: Space, given: Mapping[str, str]) -> str:
 def _end(_space: Space, given: Mapping[str, str]) -> str:
     summary = given.get("summary", "").strip()
     look_back = (
-        "This session ends. Look back over it and store with memory_store what the next session should know and memory "
+        "This session is ending. Review it and store with memory_store what the next session should know and memory "
         "does not have yet: preferences that showed, corrections, standing instructions, facts that stay true, and the "
         "context needed to go on. One self-contained sentence each. Search first; where a new insight contradicts an "
-        "old one, name it in `supersedes`. Leave out what is over tomorrow, secrets, and the conversation itself. If "
+        "old one, name it in `supersedes`. Leave out short-lived details, secrets, and the conversation itself. If "
         "there is nothing to store, store nothing. Then tell me in a line or two what you stored."
     )
     if summary:
@@ -84,7 +84,7 @@ PROMPTS = (
     Prompt(
         name="session_end",
         title="Store what mattered",
-        description="A last look for what should be remembered.",
+        description="A final review for what should be remembered.",
         arguments={"summary": "What mattered, in your own words."},
         write=_end,
     ),
@@ -94,9 +94,7 @@ PROMPTS = (
 def write_prompt(space: Space, prompt: Prompt, given: Mapping[str, str]) -> str:
     for name, value in given.items():
         if name not in prompt.arguments:
-            raise InvalidRequest(
-                f"{prompt.name} takes {', '.join(prompt.arguments)} and nothing else", field=name[:60]
-            )
+            raise InvalidRequest(f"{prompt.name} accepts only {', '.join(prompt.arguments)}", field=name[:60])
         if len(value) > _TOPIC_CHARS_MAX:
             raise InvalidRequest(f"{name} may have {_TOPIC_CHARS_MAX:,} characters at most", field=name)
     return prompt.write(space, given)
@@ -137,7 +135,7 @@ RESOURCES = (
         uri="memplane://brief",
         name="brief",
         title="Session brief",
-        description="What to know at the start of a session.",
+        description="The memory for the start of a session.",
         media=MARKDOWN,
         read=lambda space: space.brief().markdown,
     ),
@@ -145,7 +143,7 @@ RESOURCES = (
         uri="memplane://categories",
         name="categories",
         title="Categories of facts",
-        description="Categories of keyed facts, how many each holds, and the keys written last.",
+        description="Categories of keyed facts, with counts and the newest keys.",
         media=JSON,
         read=_categories,
     ),

@@ -111,7 +111,7 @@ class _Handlers:
             uri_template=MEMORY_TEMPLATE,
             name="memory",
             title="A memory with its evidence",
-            description="One memory by id: its state, what it replaced, and every place it was read from.",
+            description="One memory by id: its state, the memory it replaced, and its evidence.",
             mime_type=JSON,
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
@@ -171,9 +171,9 @@ def error_text(error: Exception) -> str:
         return encodable(str(error))
     _log.error("a request failed", exc_info=error)
     if isinstance(error, MemplaneError):
-        again = "try again in a moment" if error.retryable else "the server's log says why"
-        return f"memory cannot be reached just now ({error.code}); {again}"
-    return "something went wrong on our side; the server's log says what"
+        again = "try again in a moment" if error.retryable else "see the server's log"
+        return f"memory is temporarily unavailable ({error.code}); {again}"
+    return "internal error; see the server's log"
 
 
 def _declared(tool: McpTool) -> types.Tool:

@@ -83,7 +83,7 @@ def checked_for(tool: McpTool, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _hint(name: str) -> str:
     if name in _PROVENANCE:
-        return f'provenance field "{name}" must not appear in tool arguments: who wrote what, and when, is filled in'
+        return f'provenance field "{name}" must not appear in tool arguments: the server sets author and time'
     if name == "behavioral":
-        return 'the "behavioral" field must not appear in tool arguments: it follows from the type'
-    return f"{shortened(name, _NAME_CHARS_MAX)!r} is no argument of this tool"
+        return 'the "behavioral" field must not appear in tool arguments: it is derived from the type'
+    return f"{shortened(name, _NAME_CHARS_MAX)!r} is not an argument of this tool"

@@ -51,11 +51,11 @@ def members_of(raw: bytes) -> dict[str, Extent]:
     for name, value in members.items():
         key = _NAME.match(text, at)
         if key is None or _NAME_TEXT.decode(key[1]) != name or not text.startswith(bytes(value), key.end()):
-            raise NotPlain("a name stands twice")
+            raise NotPlain("duplicate name")
         at = key.end() + len(memoryview(value))
         found[name] = Extent(key.end(), at)
     if text[at:].strip() != b"}":
-        raise NotPlain("a name stands twice")
+        raise NotPlain("duplicate name")
     return found
 
 

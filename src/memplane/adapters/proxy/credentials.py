@@ -41,7 +41,7 @@ class ProxyCredentials:
         given = self.own_credential(headers)
         if given.startswith(_PROVIDERS_BEGIN) and ":" not in given:  # an agent token contains a colon
             raise Unauthenticated(
-                "this is a provider's key: put a Memplane key in its place (`memplane key create`), or beside it in "
+                "this is a provider's key: replace it with a Memplane key (`memplane key create`), or send one in "
                 f"{KEY_HEADER}"
             )
         return given
@@ -64,7 +64,7 @@ class ProxyCredentials:
             if found:  # Azure clients use this header
                 return found[0]
             raise MissingCredential(
-                f"a credential is needed: a Memplane key in place of the provider's, or beside it in {KEY_HEADER}"
+                f"missing credential: send a Memplane key instead of the provider's, or in {KEY_HEADER}"
             ) from exc
 
     def providers(self, headers: Mapping[str, str], *, authenticated: bool) -> frozenset[str]:

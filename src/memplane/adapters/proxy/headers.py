@@ -83,7 +83,7 @@ _NOT_BACK = frozenset(
         RECALLED_HEADER,
     }
 )
-"""Headers that describe this server's address."""
+"""Response headers that would apply to this server's own origin."""
 READABLE = frozenset({"gzip", "deflate", "identity", "x-gzip", ""})
 """Content encodings that the proxy can decode, in addition to relaying them."""
 

@@ -93,7 +93,7 @@ class TurnRequest(Protocol):
 
 
 def digest_of(*parts: str) -> str:
-    """An opaque name for a space, unique among all tenants."""
+    """An opaque digest; different parts give different digests."""
     hashed = hashlib.sha256()
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass")

@@ -50,8 +50,8 @@ def _price(text: str) -> tuple[str, Price]:
     fits = len(numbers) in {_WITHOUT_CACHED, _WITH_CACHED} and all(0 <= it < _USD_MAX for it in numbers)
     if not equals or not model.strip() or not fits:
         raise SettingsInvalid(
-            f"proxy_prices: {text!r} is no price; give model=prompt/completion or model=prompt/completion/cached in "
-            "dollars for a million tokens, such as gpt-4o=2.50/10/1.25, with commas between several"
+            f"proxy_prices: {text!r} is not a price; use model=prompt/completion or model=prompt/completion/cached in "
+            "dollars per million tokens, for example gpt-4o=2.50/10/1.25, separated by commas"
         )
     return model.strip(), Price(
         numbers[0], numbers[1], numbers[2] if len(numbers) == _WITH_CACHED else numbers[0]

@@ -46,7 +46,7 @@ class PendingTurn(msgspec.Struct, frozen=True, kw_only=True):
     history: bytes
     """The session history entry, with the same id."""
     pins: PinnedTexts | None = None
-    """Injections to repeat word for word. They are not in the file, because the conversation is over when another
+    """Injections to repeat word for word. They are not in the file, because the conversation has ended when another
     process reads it."""
 
 
@@ -190,11 +190,11 @@ class TurnRecorder:
                     await asyncio.shield(attempt or self._attempt(turn))
                     break
                 except InvalidRequest as exc:  # can never be written, so it is not retried
-                    _log.error("a turn of %s cannot be kept: %s", turn().owner, exc)
+                    _log.error("a turn of %s cannot be recorded: %s", turn().owner, exc)
                     break
                 except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn is not lost
                     code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
-                    _log.warning("a turn waits to be kept: %s", code)
+                    _log.warning("a turn is queued for recording: %s", code)
                 attempt = None
                 await asyncio.sleep(wait_s)
         finally:

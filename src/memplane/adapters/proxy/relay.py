@@ -59,7 +59,7 @@ class ProviderClient:
                 await asyncio.sleep(wait_s)
             except TimeoutError as exc:
                 raise HttpError(
-                    504, "upstream_timeout", f"the upstream {upstream.name} did not answer in time"
+                    504, "upstream_timeout", f"the upstream {upstream.name} did not respond in time"
                 ) from exc
             except (aiohttp.ClientError, OSError, ValueError) as exc:
                 raise _unreachable(upstream, _reason(exc)) from exc

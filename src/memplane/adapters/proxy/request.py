@@ -51,7 +51,7 @@ class ProxyRequest:
         on the way."""
         if stays(unquote(f"{self.path}?{self.query}")):
             raise HttpError(
-                400, "invalid_request", "a key does not belong into an address; send it in a header"
+                400, "invalid_request", "keys are not allowed in the URL; send the key in a header"
             )
         self.raw_headers = [
             (name, value)
@@ -64,7 +64,7 @@ class ProxyRequest:
         """Whether the client enabled memory."""
         said = self.headers.get("x-memplane-memory", "on").strip().lower()
         if said not in {"on", "off"}:
-            raise HttpError(400, "invalid_request", "X-Memplane-Memory: say on or off")
+            raise HttpError(400, "invalid_request", "X-Memplane-Memory must be on or off")
         return said == "on"
 
     @property
@@ -119,7 +119,7 @@ def _check_path(path: str) -> None:
     if ".." in segments or "." in segments or (path.startswith("/v1/") and segments[2] in _OTHER_ADAPTERS):
         raise HttpError(404, "not_found", "nothing is at this path; /docs lists every call")
     if path.startswith("/v1/v1/"):
-        raise HttpError(404, "not_found", "the path has its version twice: leave /v1 out of the base URL")
+        raise HttpError(404, "not_found", "the path contains the version twice: remove /v1 from the base URL")
 
 
 def _text(header: str | None) -> str | None:

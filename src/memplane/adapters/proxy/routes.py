@@ -153,7 +153,7 @@ class Proxy:
         if api is None:
             return None
         if request.memory and request.headers.get("content-encoding", "identity") != "identity":
-            raise HttpError(415, "unsupported_media_type", "send the body as it is, not compressed")
+            raise HttpError(415, "unsupported_media_type", "send the body uncompressed")
         try:
             return ChatRequest(api, request.body or b"")
         except NotPlain as exc:
@@ -176,7 +176,7 @@ class Proxy:
         request.leave_behind(self.credentials.stays(request.headers, authenticated=self._authenticated))
         lent = keys or upstream.key is None or api is not None or request.uses_shared_key
         if not lent and Right.ADMIN not in request.principal.rights:
-            raise HttpError(403, "forbidden", "the server's key is not lent for this; send one of your own")
+            raise HttpError(403, "forbidden", "the server's key cannot be used for this call; send your own")
         return keys
 
     def _space(self, request: ProxyRequest, chat_request: ChatRequest) -> Space:
@@ -190,7 +190,7 @@ class Proxy:
             raise HttpError(
                 400,
                 "space_required",
-                "say whose memory: with a key of one space, X-Memplane-Space, metadata.memplane_space, or user "
+                "no space given: use a key for one space, X-Memplane-Space, metadata.memplane_space, or user "
                 "(for Anthropic metadata.user_id)",
             )
         conversation = request.conversation or chat_request.named_conversation()

@@ -66,7 +66,7 @@ class Upstreams:
             self._named[name] = _upstream(name, url, keys.pop(name, None))
         if keys:
             raise SettingsInvalid(
-                f"upstream_keys: no upstream is called {', '.join(sorted(keys))}; see the setting `upstreams`"
+                f"upstream_keys: no upstream is named {', '.join(sorted(keys))}; see the setting `upstreams`"
             )
 
     def named(self, name: str) -> Upstream:
@@ -95,18 +95,20 @@ def _upstream(name: str, url: str, key: str | None) -> Upstream:
     parts = urlsplit(address)
     if found is None or parts.scheme not in {"http", "https"} or not parts.hostname:
         raise SettingsInvalid(
-            f"upstreams: {name} is not at an address; give one such as http://127.0.0.1:8000/v1, "
-            "with anthropic+ or azure+ before it where it speaks like those"
+            f"upstreams: {name} has no valid URL; use one such as http://127.0.0.1:8000/v1, "
+            "with the prefix anthropic+ or azure+ for those APIs"
         )
     if parts.username is not None or parts.query or parts.fragment:
-        raise SettingsInvalid(f"upstreams: the address of {name} has no user, query or fragment in it")
+        raise SettingsInvalid(f"upstreams: the URL of {name} must not contain a user, query or fragment")
     if key is not None and not (key.isascii() and key.isprintable()):
-        raise SettingsInvalid(f"upstreams: the key of {name} holds what no header can")
+        raise SettingsInvalid(
+            f"upstreams: the key of {name} contains characters that are not allowed in a header"
+        )
     return Upstream(name=name, url=address.rstrip("/"), kind=found, key=key or None)
 
 
 def _pair(text: str, setting: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip() or not value.strip() or "/" in name:
-        raise SettingsInvalid(f"{setting}: give name=value, with commas between several")
+        raise SettingsInvalid(f"{setting}: use name=value, separated by commas")
     return name.strip(), value.strip()

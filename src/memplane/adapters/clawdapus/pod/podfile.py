@@ -288,7 +288,7 @@ def _port(compose: Mapping[str, Any], variables: Mapping[str, str], where: str) 
         )
         number = _interpolated(target, variables).split("-")[0]
         if not number.isdecimal() or not 0 < int(number) <= _PORT_MAX:
-            raise PodInvalid(f"{where}: {port!r} is no port")
+            raise PodInvalid(f"{where}: {port!r} is not a port")
         return int(number)
     return _PORT_DEFAULT
 

@@ -44,9 +44,7 @@ def proxy_lines(pod: str, since: str | None) -> Iterator[bytes]:
 
 def _address(said: bytes | None) -> bytes:
     if said is None:
-        raise InvalidRequest(
-            "the logs of the pod's proxies cannot be had from docker; name them with --log FILE"
-        )
+        raise InvalidRequest("cannot read the logs of the pod's proxies from docker; pass --log FILE")
     return said
 
 
