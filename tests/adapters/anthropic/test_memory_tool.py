@@ -286,7 +286,7 @@ def test_input_that_is_no_command_is_refused(tool, given):
     """
     A model may write anything; it is told what is wrong.
     """
-    with pytest.raises(ToolError, match="no command of the memory tool"):
+    with pytest.raises(ToolError, match="not a valid command of the memory tool"):
         tool.call(given)
 
 

@@ -248,7 +248,7 @@ def test_a_socket_that_is_served_is_left_alone(plane, tmp_path):
         assert host.tool("memory_brief", {}).code == 0
 
     (tmp_path / "memplane.sock").write_text("mine")
-    with pytest.raises(SettingsInvalid, match="is no socket"):
+    with pytest.raises(SettingsInvalid, match="is not a socket"):
         Host(plane, tmp_path)
     assert (tmp_path / "memplane.sock").read_text() == "mine"
 

@@ -212,7 +212,7 @@ def test_every_keyword_of_a_schema_is_looked_at():
             "5 deletes",
         ),
         '{"results":[{"id","type","content","behavioral","tags","created_at","relevance_score"}]}',
-        "behavioral, that is, steers how you act, is derived from its type",
+        "A memory is behavioral if it affects how you act. This is derived from its type.",
         "Provenance (session,\ngroup, time, id) is automatic",
     ],
 )

@@ -179,4 +179,4 @@ class TestAudit:
         """
         monkeypatch.setenv("PATH", str(tmp_path))
 
-        assert "name them with --log FILE" in pod.run("audit").err
+        assert "pass --log FILE" in pod.run("audit").err

@@ -221,7 +221,7 @@ def test_a_key_of_ours_in_an_address_is_refused(fronted):
     [
         ("/chat/completions", "end the base URL in /v1"),
         ("/messages", "end the base URL in /v1"),
-        ("/v1/v1/messages", "leave /v1 out of the base URL"),
+        ("/v1/v1/messages", "remove /v1 from the base URL"),
         ("/nowhere", "/docs lists every call"),
     ],
 )

@@ -281,7 +281,7 @@ def test_a_providers_key_alone_opens_nothing_and_is_told_apart():
     credentials = ProxyCredentials(Settings())
 
     for place in ({"authorization": "Bearer sk-provider"}, {"x-api-key": "sk-ant-provider"}):
-        with pytest.raises(Unauthenticated, match="a provider's key: put a Memplane key in its place"):
+        with pytest.raises(Unauthenticated, match="a provider's key: replace it with a Memplane key"):
             credentials.credential(place)
         assert credentials.credential({**place, "x-memplane-key": KEY}) == KEY
     assert credentials.credential({"authorization": "Bearer sk-agent:secret"}) == "sk-agent:secret"
