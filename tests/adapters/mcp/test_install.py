@@ -131,7 +131,7 @@ def test_a_file_that_changed_meanwhile_is_left(tmp_path):
     change = planned(file, "memplane", ENTRY)
     file.write_text('{"new": true}', "utf-8")
 
-    with pytest.raises(InvalidRequest, match="meanwhile"):
+    with pytest.raises(InvalidRequest, match="has changed since"):
         write_change(change)
     assert file.read_text("utf-8") == '{"new": true}'
 
