@@ -167,8 +167,7 @@ def marks_rate(texts: Iterator[str]) -> str:
 
 
 def _environment(root: Path) -> dict[str, str]:
-    path = f"{root / 'src'}:{root / 'benchmarks'}"
-    return {"PYTHONPATH": path, "PATH": "", "HOME": str(root), "LANG": "C.UTF-8"}
+    return {"PYTHONPATH": f"{root}/src:{root}/benchmarks", "PATH": "", "HOME": str(root), "LANG": "C.UTF-8"}
 
 
 def counted_rows(root: Path) -> Iterator[Row]:
@@ -182,11 +181,8 @@ def counted_rows(root: Path) -> Iterator[Row]:
 
 
 def _sum(numbers: Mapping[str, int]) -> str:
-    return (
-        f"{sum(numbers.values())} ({', '.join(f'{name} {n}' for name, n in numbers.items())})"
-        if numbers
-        else "0"
-    )
+    parts = ", ".join(f"{name} {number}" for name, number in numbers.items())
+    return f"{sum(numbers.values())} ({parts})" if parts else "0"
 
 
 # ── the files that a call passes ─────────────────────────────────────────────────────────────────────────────────

@@ -107,7 +107,7 @@ def fill(data: str, clock: HandClock, place: Path) -> str:
     """Everything that this version could write. Returns a key that opens something."""
     settings = Settings(recall_work_ms=60_000, session_deletes_max=50)
     with Memplane.open(data, embedder=StubEmbedder(), llm=None, clock=clock, settings=settings) as plane:
-        fill_alice(plane.space("alice", caller=Caller(actor="nora", adapter="mcp", session="s1")), clock)
+        fill_alice(plane.space("alice", caller=Caller(actor="nora", door="mcp", session="s1")), clock)
         fill_analyst(plane.space("analyst"), clock)
         other = plane.space("alice", tenant="acme")
         other.retain("The staging server restarts every night at three.", conversation="handbook")
