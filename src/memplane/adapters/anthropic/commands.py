@@ -42,7 +42,8 @@ def occurrences(text: str, part: str) -> list[int]:
 
 
 def inserted(text: str, after: int, new: str) -> list[Splice]:
-    """Insert `new` as whole lines after line `after`. The file then ends with a newline."""
+    """Insert `new` as whole lines after line `after`. The file then ends with a newline; an empty last line is dropped, as
+    Anthropic's own tool does."""
     lines = new.rstrip("\n") + "\n"
     unended = bool(text) and not text.endswith("\n")
     at = 0
@@ -50,9 +51,16 @@ def inserted(text: str, after: int, new: str) -> list[Splice]:
         ends = text.find("\n", at)
         at = len(text) if ends == -1 else ends + 1
     if at == len(text):
-        return [Splice(at, at, f"\n{lines}" if unended else lines)]
-    rest = [Splice(len(text), len(text), "\n")] if unended else []
-    return [Splice(at, at, lines), *rest]
+        added = "" if text and lines == "\n" else lines
+        return [Splice(at, at, f"\n{added}" if unended else added)]
+    if unended:
+        return [Splice(at, at, lines), Splice(len(text), len(text), "\n")]
+    last = len(text) - 1
+    if not f"\n{text}".endswith("\n\n"):
+        return [Splice(at, at, lines)]
+    return (
+        [Splice(at, len(text), lines)] if at == last else [Splice(at, at, lines), Splice(last, len(text), "")]
+    )
 
 
 # Directory listings: two levels, with sizes, without hidden items.
