@@ -26,7 +26,7 @@
         ├── Changed             an object is not what it was; nothing was written
         └── Unchanged           an object is what it was
 
-A door owns the table from these to its own codes; no error below a door knows HTTP.
+Adapters map these errors to the codes of their protocols (`ErrorCategory` is the default).
 """
 
 from enum import Enum
@@ -210,8 +210,8 @@ class StorageUnreachable(StorageUnavailable):
 
 
 class StorageUncertain(StorageError):
-    """The database went away while it was told to keep something, and did not come back to say whether it has. Look
-    whether it is there, or say it again with the same id, which keeps it once."""
+    """The connection was lost during a commit, so the data may or may not have been written. Check whether it is
+    stored, or send it again with the same id, which stores it once."""
 
     code = "storage_uncertain"
     category = ErrorCategory.UNAVAILABLE
@@ -282,7 +282,7 @@ class Changed(RemoteError):
     category = ErrorCategory.UNAVAILABLE
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"{key!r} was changed by someone else meanwhile")
+        super().__init__(f"{key!r} was changed by another writer")
         self.key = key
 
 

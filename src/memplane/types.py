@@ -484,5 +484,5 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 PAUSE = timedelta(hours=2)
 """A longer pause between two turns of a conversation ends its episode."""
 
-ANEW = 0
+REBUILD = 0
 """Instead of the time of the last turn: the conversation's episodes must be rebuilt."""

@@ -230,7 +230,7 @@ def test_a_payload_that_nobody_forgot_is_missed(ledger, tamper):
 
     (problem,) = ledger.ledger.verify().problems
     assert "entry 1" in problem
-    assert "nobody forgot it" in problem
+    assert "no forget removed it" in problem
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM tombstone", "UPDATE tombstone SET id = id || 'x'"])
@@ -238,7 +238,10 @@ def test_a_lost_tombstone_is_missed(ledger, tamper, statement):
     """An erased payload without its tombstone has no excuse."""
     tamper(statement)
 
-    assert len([problem for problem in ledger.ledger.verify().problems if "nobody forgot it" in problem]) == 2
+    assert (
+        len([problem for problem in ledger.ledger.verify().problems if "no forget removed it" in problem])
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -338,7 +341,7 @@ def test_a_dropped_forget_is_found(ledger, tamper):
     )
 
     (problem,) = ledger.ledger.verify().problems
-    assert "nobody forgot it" in problem
+    assert "no forget removed it" in problem
 
 
 def test_an_emptied_ledger_is_found(ledger, tamper):

@@ -487,7 +487,7 @@ def watched(*outcomes):
         def uniform(self, low, high):
             return (low + high) / 2
 
-    SyncWatcher(Outages(*outcomes), wait=wait, told=rounds.append, interval_s=60, rng=Even()).run()
+    SyncWatcher(Outages(*outcomes), wait=wait, report=rounds.append, interval_s=60, rng=Even()).run()
     return pauses, rounds
 
 
@@ -523,7 +523,7 @@ def test_stop_in_the_middle_of_a_push_ends_the_watch(machines):
         raise WatchStopped("stopped")
 
     cut = Sync(desk.space, desk.sync._store, desk.folder, progress=stop)
-    SyncWatcher(cut, wait=lambda _: pytest.fail("it went on"), told=pytest.fail).run()
+    SyncWatcher(cut, wait=lambda _: pytest.fail("it went on"), report=pytest.fail).run()
 
     assert desk.sync.push().given.entries == 1
     assert [entry.op for entry in desk.space.ledger.entries()] == [Op.TURN]

@@ -100,7 +100,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     def check(self, right: Right, *, adapter: str, space: str | None = None) -> None:
         """Raise `Forbidden` unless this is allowed through that adapter in that space."""
         if self.adapters is not None and adapter not in self.adapters:
-            raise Forbidden(f"this credential does not open the {adapter} door")
+            raise Forbidden(f"this credential is not allowed to use the {adapter} interface")
         if right not in self.rights and Right.ADMIN not in self.rights:
             raise Forbidden(f"this credential may not {right.value} here")
         if space is not None and self.spaces is not None and space not in self.spaces:

@@ -102,7 +102,7 @@ class Meter:
                 self.write()
             except StorageError:
                 pass  # kept for the next time
-            except Exception:  # noqa: BLE001 - a thread's edge: nothing would be written until somebody asks
+            except Exception:  # noqa: BLE001 - a thread's edge: usage would not be written until it is read
                 _log.exception("usage cannot be written")
 
     def _flush(self, counted: dict[Account, UsageCounts]) -> None:

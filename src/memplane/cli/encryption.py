@@ -1,6 +1,6 @@
 """The encryption key.
 
-It has its own group, so that nobody rotates it when they mean an API key (`memplane key`). A key is never an argument,
+It has its own group, so that it is not mistaken for an API key (`memplane key`). A key is never an argument,
 because arguments appear in shell histories and process lists.
 """
 

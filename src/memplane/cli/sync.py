@@ -90,10 +90,10 @@ def push(
     """
     call.name_space(name)
     options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
-    with _linked(call, options) as (link, told):
+    with _linked(call, options) as (link, listen):
         _make_sure(call, link, yes=yes)
         with call.out.progress("Syncing") as advance:
-            told(lambda _what, done, total: advance(done, total))
+            listen(lambda _what, done, total: advance(done, total))
             pushed = link.push(look=look)
     call.out.answer(pushed, *_push_json(pushed))
     if pushed.idle:
@@ -123,10 +123,10 @@ def pull(
     call.name_space(name)
     options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local, takes=to is not None)
     with (
-        _linked(call, options) as (link, told),
+        _linked(call, options) as (link, listen),
         call.out.progress("Syncing") as advance,
     ):
-        told(lambda _what, done, total: advance(done, total))
+        listen(lambda _what, done, total: advance(done, total))
         pulled = link.pull(look=look)
     call.out.answer(pulled, *_pull_json(pulled.taken), *_files_json(pulled.files))
     if pulled.idle:
@@ -170,7 +170,7 @@ def watch(
     """Sync repeatedly until SIGTERM or Ctrl-C. Waits while the storage is unreachable."""
     call.name_space(name)
     options = _Options(to, files=not ledger_only, keep_memory_local=keep_memory_local)
-    with _linked(call, options) as (link, told):
+    with _linked(call, options) as (link, listen):
         _make_sure(call, link, yes=yes)
         stop = threading.Event()
 
@@ -178,11 +178,11 @@ def watch(
             if stop.is_set():
                 raise WatchStopped("stopped")
 
-        told(check)
+        listen(check)
         watching = SyncWatcher(
             link,
             wait=stop.wait,
-            told=lambda done: _report_round(call, done),
+            report=lambda done: _report_round(call, done),
             interval_s=every,
             rng=random.SystemRandom(),
         )

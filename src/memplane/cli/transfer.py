@@ -168,7 +168,7 @@ def _progress_bar(call: CommandContext, label: str) -> Iterator[Callable[[MovePr
         return
     said = (-1, 0)
 
-    def tell(progress: MoveProgress) -> None:
+    def report_progress(progress: MoveProgress) -> None:
         nonlocal said
         step = (progress.spaces_done * _LINES_MAX // progress.spaces, progress.rows // _ROWS_PER_LINE)
         if step != said:
@@ -178,7 +178,7 @@ def _progress_bar(call: CommandContext, label: str) -> Iterator[Callable[[MovePr
             sys.stderr.write(f"memplane: {label.lower()}: {spaces}{rows}\n")
             sys.stderr.flush()
 
-    yield tell
+    yield report_progress
 
 
 def _lines(report: MoveReport, target: str, *, done: str) -> Iterator[RenderableType]:

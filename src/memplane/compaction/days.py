@@ -189,9 +189,9 @@ def latest_in_threads(reader: Reader, day: str, seqs: Iterable[int]) -> list[Pro
     last: dict[tuple[Any, ...], tuple[Turn, dict[str, Any] | None]] = {}
     for entry in reader.ledger.at(list(seqs)):
         line = _line_of(entry)
-        told = () if line is None else (*map(line.get, _LINE_FIELDS), line.get("metadata", {}).get(_CHAT))
+        thread = () if line is None else (*map(line.get, _LINE_FIELDS), line.get("metadata", {}).get(_CHAT))
         for turn in turns_of(reader, entry.seq):
-            place = (turn.role, turn.conversation, turn.project, turn.speaker, turn.within, told)
+            place = (turn.role, turn.conversation, turn.project, turn.speaker, turn.within, thread)
             known = last.get(place)
             if turn.role in (Role.USER, Role.ASSISTANT) and (
                 known is None or _thread_order(known[0]) < _thread_order(turn)
@@ -210,11 +210,11 @@ def _line_of(entry: Entry) -> dict[str, Any] | None:
     line = (said.metadata or {}).get(INTERACTION) if isinstance(said, TurnPayload) else None
     if not isinstance(line, dict):
         return None
-    told: dict[str, Any] = {name: line[name] for name in _LINE_FIELDS if isinstance(line.get(name), str)}
+    fields: dict[str, Any] = {name: line[name] for name in _LINE_FIELDS if isinstance(line.get(name), str)}
     metadata = line.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get(_CHAT), str):
-        told["metadata"] = {_CHAT: metadata[_CHAT]}
-    return told
+        fields["metadata"] = {_CHAT: metadata[_CHAT]}
+    return fields
 
 
 def _thread_line(day: str, turn: Turn, line: dict[str, Any] | None) -> PromotePayload:

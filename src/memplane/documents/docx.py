@@ -29,7 +29,6 @@ from memplane.errors import DocumentUnreadable
 # opens every linked part, including pictures, fails on dangling links (Word does not), and checks neither sizes nor
 # entity declarations. The repacked file contains none of this.
 
-
 _ENTRIES_MAX = 10_000
 _ROOM_BYTES = 16 << 20
 """A small document may always unpack to this size, whatever its ratio: XML compresses well."""

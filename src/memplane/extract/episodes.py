@@ -15,7 +15,7 @@ from memplane.ledger.ids import derived_id
 from memplane.storage.episodes import OpenSitting
 from memplane.storage.numbers import turn_number
 from memplane.storage.store import Reader, Writer
-from memplane.types import ANEW, PAUSE, Kind, Memory, Role, Turn
+from memplane.types import PAUSE, REBUILD, Kind, Memory, Role, Turn
 
 TURNS_MIN = 4
 TURNS_MAX = 40
@@ -92,17 +92,17 @@ def _most_central(turns: Sequence[EpisodeTurn], first: int, after: int, count: i
     quotes, words = _quotes(turns, first, after)
     weight = Counter(stem for stems in words for stem in stems)
     chosen: list[int] = []
-    told: set[str] = set()
+    covered: set[str] = set()
     while len(chosen) < min(count, len(quotes)):
         best = max(
             (place for place in range(len(quotes)) if place not in chosen),
             key=lambda place: (
-                _centrality(words[place], weight, told, turns[quotes[place].turn].role),
+                _centrality(words[place], weight, covered, turns[quotes[place].turn].role),
                 -place,
             ),
         )
         chosen.append(best)
-        told |= words[best]
+        covered |= words[best]
     return tuple(quotes[place] for place in sorted(chosen))
 
 
@@ -121,8 +121,8 @@ def _quotes(turns: Sequence[EpisodeTurn], first: int, after: int) -> tuple[list[
     return quotes, words
 
 
-def _centrality(words: frozenset[str], weight: Counter[str], told: set[str], role: str) -> float:
-    new = words - told
+def _centrality(words: frozenset[str], weight: Counter[str], covered: set[str], role: str) -> float:
+    new = words - covered
     share = sum(weight[stem] - 1 for stem in new) / max(len(words), _WORDS_FULL)
     spread = len(new) / (len(words) + _WORDS_FULL)
     return (share + spread) * (1.0 if role == Role.USER else 0.7)
@@ -148,7 +148,7 @@ def note_turn(writer: Writer, turn: Turn) -> None:
         return
     number, at = turn_number(turn.seq, turn.ordinal), to_instant(turn.at)
     open_ = writer.episodes.pending_in(turn.conversation)
-    if open_ is None or open_.last_at == ANEW:
+    if open_ is None or open_.last_at == REBUILD:
         before = writer.turns.last_of(turn.conversation, before=number)
         if before is None or (open_ is None and abs(turn.at - before.at) >= PAUSE):
             open_ = None
@@ -188,7 +188,7 @@ def _reopened(writer: Writer, conversation: str, last: Turn) -> OpenSitting:
     for before, turn in pairwise(turns):
         if abs(turn.at - before.at) >= PAUSE:
             first = turn_number(turn.seq, turn.ordinal)
-    _write_episodes(writer, OpenSitting(conversation, 0, ANEW), until=first)
+    _write_episodes(writer, OpenSitting(conversation, 0, REBUILD), until=first)
     return OpenSitting(conversation, first, to_instant(last.at))
 
 
@@ -198,12 +198,12 @@ def _write_episodes(writer: Writer, open_: OpenSitting, *, until: int) -> None:
         for turn in writer.turns.of_conversation(open_.conversation, since=open_.first)
         if turn.role != Role.SYSTEM and turn_number(turn.seq, turn.ordinal) < until
     ]
-    told_apart = (part for sitting in _sittings(turns) for part in _by_audience(sitting))
-    for sitting in told_apart:
+    parts = (part for sitting in _sittings(turns) for part in _by_audience(sitting))
+    for sitting in parts:
         if len(sitting) >= _TURNS_MIN:
             spoken = [EpisodeTurn(turn.text, turn.at, turn.role) for turn in sitting]
-            told = [episode for episode in split_episodes(spoken) if episode.quotes]
-            writer.episodes.add([_memory(sitting, episode) for episode in told])
+            episodes = [episode for episode in split_episodes(spoken) if episode.quotes]
+            writer.episodes.add([_memory(sitting, episode) for episode in episodes])
 
 
 def _sittings(turns: Sequence[Turn]) -> Iterator[Sequence[Turn]]:
@@ -229,8 +229,8 @@ def _by_audience(sitting: Sequence[Turn]) -> list[list[Turn]]:
 
 def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int]]:
     """The memory, and the seqs of the entries it quotes."""
-    told = sitting[episode.first : episode.after]
-    first = told[0]
+    covered = sitting[episode.first : episode.after]
+    first = covered[0]
     quote = episode.quotes[0]
     source = sitting[quote.turn]
     memory = Memory(
@@ -241,8 +241,8 @@ def _memory(sitting: Sequence[Turn], episode: Episode) -> tuple[Memory, list[int
         seq=source.seq,
         start=quote.start,
         end=quote.end,
-        created_at=min(turn.at for turn in told),
-        updated_at=max(turn.at for turn in told),
+        created_at=min(turn.at for turn in covered),
+        updated_at=max(turn.at for turn in covered),
         conversation=first.conversation,
         project=first.project,
         ordinal=source.ordinal,

@@ -30,8 +30,8 @@ class Question:
 
     def __init__(self, text: str) -> None:
         words = list(dict.fromkeys(words_of(text)))
-        telling = [word for word in words if word not in STOP_WORDS] or words
-        self.words: Sequence[str] = telling[:_WORDS_MAX]
+        content = [word for word in words if word not in STOP_WORDS] or words
+        self.words: Sequence[str] = content[:_WORDS_MAX]
         self.stems: dict[str, str] = {word: (stems_of(word) or [word])[0] for word in self.words}
 
 

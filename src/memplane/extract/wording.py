@@ -16,11 +16,8 @@ from memplane.extract.linear import load_linear, probability
 from memplane.extract.parse import ParsedClause
 from memplane.extract.proposition import Proposition
 
-# The ways one clause can be written down: whole, or ended early where a phrase ends.
-#
-# People note `I work at a lab` of `I am working at a lab with my sister these days`. Which ending is best is not for this
-# file to say.
-
+# The candidate wordings of a clause: whole, or cut where a phrase ends. From `I am working at a lab with my sister these
+# days`, people note `I work at a lab`.
 
 _ENDS = word_class("phrase_ends")
 _EMPTY = word_class("intensifiers")

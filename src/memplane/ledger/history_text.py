@@ -310,13 +310,13 @@ def question_in(request: Any) -> str:
     spoken = [turn.text for turn in latest_input(request) if turn.role == "user"]
     if spoken:
         return spoken[-1]
-    told = [
+    instructions = [
         message.get("content")
         for message in _messages(request)
         if isinstance(message, dict) and message.get("role") in SYSTEM_ROLES
     ]
     beside = (request.get(name) for name in ("system", "instructions")) if isinstance(request, dict) else ()
-    return join_parts(map(content_text, (*told, *beside)))
+    return join_parts(map(content_text, (*instructions, *beside)))
 
 
 def _messages(request: Any) -> list[Any]:

@@ -50,7 +50,9 @@ def verify(
     for position in sorted(walk.expected):
         walk.blame(f"entry {position} is gone, and a digest of it is on record")
     if (misplaced := reader.replica.misplaced()) is not None:
-        walk.blame(f"entry {misplaced[0]} ({misplaced[1]}) stands in another place than its time and id say")
+        walk.blame(
+            f"entry {misplaced[0]} ({misplaced[1]}) is not in the place that its time and id determine"
+        )
     _verify_tombstones(reader, walk)
     audited = _verify_audit(reader, walk)
     return Verification(
@@ -112,7 +114,7 @@ class _Walk:
         if entry.body is None or row.salt is None:
             self.erased += 1
             if not row.tombstoned:
-                self.blame(f"the payload of entry {place} ({entry.id}) is gone, and nobody forgot it")
+                self.blame(f"the payload of entry {place} ({entry.id}) is missing, and no forget removed it")
         elif len(row.salt) != SALT_BYTES or payload_digest(row.salt, entry.body) != row.payload_digest:
             self.blame(f"the payload of entry {place} ({entry.id}) was changed")
 

@@ -21,7 +21,7 @@ from memplane.storage.filter import ForgetScope
 from memplane.storage.ledger import LedgerRow
 from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.store import Reader, Writer
-from memplane.types import ANEW, PAUSE, Entry, Memory, Op, Receipt, State, Turn
+from memplane.types import PAUSE, REBUILD, Entry, Memory, Op, Receipt, State, Turn
 
 # Receipts, read from the ledger.
 
@@ -309,7 +309,7 @@ def _untell(writer: Writer, cut: Sequence[str]) -> None:
         if last is None:
             writer.episodes.set_done(conversation)
         else:
-            writer.episodes.set_pending(OpenSitting(conversation, 0, ANEW))
+            writer.episodes.set_pending(OpenSitting(conversation, 0, REBUILD))
 
 
 def _hidden_in(entry: Entry, scope: ForgetScope) -> bool:

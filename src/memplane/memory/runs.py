@@ -1,7 +1,7 @@
-"""Runs of packs and pipelines, and the defaults learned from them.
+"""Runs of packs and pipelines, the plans made for an intent, and the defaults learned from them.
 
-A run is a keyed row in a reserved category: only the engine writes it, search and brief leave it out, and it
-lives for 30 days."""
+Runs and plans are keyed rows in reserved categories: only the engine writes them, and search and brief leave them out.
+A run expires after 30 days."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +12,6 @@ import msgspec
 
 from memplane.clock import SECOND, Instant
 from memplane.ledger.payloads import PutPayload
-
-# Plans made for an intent, and what they have in common. A plan is a keyed row in a reserved category, like a run:
-# only the engine writes it.
-
 
 PLAN_HISTORY = "plan_history"
 

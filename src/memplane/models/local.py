@@ -101,8 +101,6 @@ def _json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-__all__ = ["ARCTIC_EMBED_S", "LocalEmbedder", "LocalModel", "Pooling", "model_in"]
-
 _THREADS_MAX = 2
 _QUERIES_CACHED = 512
 _NO_TELEMETRY = "ORT_DISABLE_TELEMETRY"

@@ -64,30 +64,30 @@ class AccessCounts:
     def __init__(self, worth_writing: int = _FLUSH_COUNT) -> None:
         self._worth_writing = worth_writing
         self._lock = threading.Lock()
-        self._told: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._pending: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
 
     def add(self, tenant: str, owner: str, ids: Iterable[str]) -> list[str]:
         """Count an access; return the whole batch once it is worth writing."""
         with self._lock:
-            told = self._told[tenant, owner]
-            told.extend(ids)
-            return self._told.pop((tenant, owner)) if len(told) >= self._worth_writing else []
+            pending = self._pending[tenant, owner]
+            pending.extend(ids)
+            return self._pending.pop((tenant, owner)) if len(pending) >= self._worth_writing else []
 
     def take(self, tenant: str, owner: str) -> list[str]:
         """Take everything."""
         with self._lock:
-            return self._told.pop((tenant, owner), [])
+            return self._pending.pop((tenant, owner), [])
 
     def take_all(self) -> dict[tuple[str, str], list[str]]:
         """Take everything of every space, by tenant and owner."""
         with self._lock:
-            told, self._told = self._told, defaultdict(list)
-            return dict(told)
+            pending, self._pending = self._pending, defaultdict(list)
+            return dict(pending)
 
     def count(self, tenant: str, owner: str, memory_id: str) -> int:
         """Accesses since the last write."""
         with self._lock:
-            return self._told.get((tenant, owner), []).count(memory_id)
+            return self._pending.get((tenant, owner), []).count(memory_id)
 
 
 _THREADS_MIN = 8

@@ -16,9 +16,9 @@ _OUT_OF_SCOPE = "It is limited to {place}, and is returned only there."
 def why_not(
     reader: Reader, expected: str, result: Recall, ranked: Recall, *, now: Instant, audience: Audience
 ) -> str:
-    """One sentence about an entry or a memory: `told` is the recall, `ranked` the same with a much larger limit."""
+    """One sentence about an entry or a memory: `result` is the recall, `ranked` the same with a much larger limit."""
     if any(block.id == expected for block in result.blocks):
-        return "It is told."
+        return "It is returned."
     if any(turn.entry_id == expected for turn in result.conversation_history):
         return "It is returned as part of the current conversation."
     if reader.ledger.tombstoned([expected]):

@@ -114,7 +114,6 @@ def _dates(question: str) -> tuple[QueryDate, ...]:
 
 PREDICATES_MAX = 2
 """The maximum number of predicates looked up."""
-"""What a question asks for stands at its beginning; what follows is pasted."""
 _WHEN = re.compile(r"\b(?:when|what (?:date|day|time|year|month)|how long ago|since when)\b", re.IGNORECASE)
 _LIST = re.compile(
     r"\b(?:list|all(?: of)? (?:my|the|their)|every|which .{0,80}s\b|what (?:\w+ )?(?:things|kinds|sorts|types)|how many)\b",
@@ -162,13 +161,13 @@ _ENTITIES_MAX = 8
 _TOPICS_MAX = 6
 
 
-def working_memory(recent: Sequence[Turn], told: Sequence[Memory]) -> WorkingMemory:
+def working_memory(recent: Sequence[Turn], returned: Sequence[Memory]) -> WorkingMemory:
     names = Counter(
         name for turn in recent for name in _NAME.findall(turn.text) if name.lower() not in {"i", "i'm"}
     )
     stems = Counter(word for turn in recent for word in Question(turn.text).words)
     return WorkingMemory(
         entities=tuple(name for name, _ in names.most_common(_ENTITIES_MAX)),
-        subjects=tuple(dict.fromkeys(memory.subject for memory in told if memory.subject is not None)),
+        subjects=tuple(dict.fromkeys(memory.subject for memory in returned if memory.subject is not None)),
         topics=tuple(word for word, count in stems.most_common(_TOPICS_MAX) if count > 1),
     )

@@ -61,8 +61,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def flags(self) -> tuple[str, ...]:
         """Its flags, if not released: it comes after all unflagged results."""
-        told = self.memory or self.turn
-        return (told.flags or ()) if told is not None and told.quarantined else ()
+        found = self.memory or self.turn
+        return (found.flags or ()) if found is not None and found.quarantined else ()
 
 
 def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:

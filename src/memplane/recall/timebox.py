@@ -147,11 +147,11 @@ async def _until_done(work: Future[Any], seconds: float) -> None:
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
 
-    def tell(_: Future[Any]) -> None:
+    def notify(_: Future[Any]) -> None:
         with suppress(RuntimeError):  # the loop was closed, so no one waits
             loop.call_soon_threadsafe(done.set)
 
-    work.add_done_callback(tell)
+    work.add_done_callback(notify)
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await done.wait()

@@ -14,7 +14,6 @@ from memplane.types import Memory, State, Tier, Turn
 
 # Content is data, never formatting: characters that could break out of a line, a list or a fence are neutralised.
 
-
 # One space for a run of anything that ends a line.
 _NEWLINES = re.compile("[\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029]+")
 # Control characters, direction overrides and isolates, invisible tags, interlinear marks, the byte-order mark.
@@ -65,8 +64,8 @@ def sanitized_memory(memory: Memory, now: Instant) -> Memory:
     state = memory.state
     if has_expired(memory, now) and state is not State.SUPERSEDED:
         state = State.EXPIRED
-    told = [part for part in (memory.text, memory.quote, memory.object_text, memory.subject) if part]
-    if not find_secrets("\n\n".join(told)):  # a fast path for the usual case
+    texts = [part for part in (memory.text, memory.quote, memory.object_text, memory.subject) if part]
+    if not find_secrets("\n\n".join(texts)):  # a fast path for the usual case
         if state is memory.state and memory.claim is None:
             return memory
         return msgspec.structs.replace(memory, state=state, claim=None)

@@ -44,10 +44,10 @@ def set_up_logs(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(number, logging.WARNING))
-    fleet = logging.getLogger("memplane.worker.cluster")
-    fleet.handlers[:] = [_WithFields()]
-    fleet.setLevel(number)
-    fleet.propagate = False
+    cluster = logging.getLogger("memplane.worker.cluster")
+    cluster.handlers[:] = [_WithFields()]
+    cluster.setLevel(number)
+    cluster.propagate = False
     logging.getLogger("memplane").setLevel(max(number, logging.WARNING) if number > logging.DEBUG else number)
 
 
@@ -106,9 +106,8 @@ class RequestLog:
             line["code"] = exchange.code
         if exchange.gone:
             line["gone"] = True
-        meant = (
-            isinstance(exchange.error, HttpError) and not exchange.broken
-        )  # raised on purpose by an adapter, with any status
+        # An adapter raises `HttpError` on purpose, with any status.
+        meant = isinstance(exchange.error, HttpError) and not exchange.broken
         if exchange.error is not None and not meant and (exchange.status >= _FAULT_STATUS or exchange.broken):
             self._log.error("request", **line, error=fault(exchange.error))
         else:

@@ -25,7 +25,7 @@ _NAMING_SCANNED = 60
 _SIMILAR_SCANNED = 200
 _RECENT = 500
 _NAME_CHARS_MAX = 120
-"""A longer object is a sentence, which is nobody's name."""
+"""A longer object is a sentence, not a name."""
 
 
 class Graph(msgspec.Struct, frozen=True, kw_only=True):

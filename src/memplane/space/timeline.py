@@ -32,7 +32,7 @@ _HIDDEN_FIELDS = frozenset(
         "sources",
     ]
 )
-"""Members that are for machines, too long for a line, or told already: the ledger says when."""
+"""Members for machines, too long for a line, or redundant with the ledger entry."""
 _VALUE_CHARS_MAX = 300
 _RECENT_NAMES = 1_000
 _NAMES_MAX = 100
@@ -72,7 +72,7 @@ def timeline_page(
 
 
 def recent_names(reader: Reader) -> tuple[list[str], list[str]]:
-    """The conversations and the doors of the entries that came in last, by name."""
+    """The conversations and the adapters of the latest entries, by name."""
     newest = reader.ledger.newest_ops(limit=_RECENT_NAMES)
     conversations = reader.turns.conversations_of([entry.seq for entry in newest]) if newest else []
     return conversations[:_NAMES_MAX], sorted(

@@ -51,7 +51,7 @@ TIER = (
 )
 """The tier of a memory after review: a pinned memory is hot, a quarantined one never is."""
 _HOT = (
-    "m.n IN (SELECT h.n FROM memory h WHERE h.tier = 'hot' "  # apart, so that the index of those always told serves
+    "m.n IN (SELECT h.n FROM memory h WHERE h.tier = 'hot' "  # apart, so that the index of hot memories is used
     "UNION ALL SELECT h.n FROM ruling r JOIN memory h ON h.id = r.id WHERE r.pinned = 1 AND h.state <> 'superseded') "
     f"AND {NOT_QUARANTINED}"
 )
@@ -248,8 +248,8 @@ def _add_audience(out: WhereClause, table: str, audience: Audience | None) -> No
     if audience is None:
         return
     here = {f"here{number}": place for number, place in enumerate(audience.places)}
-    told = [f"{table}.within IS NULL", *(f"{table}.within = :{name}" for name in here)]
-    out.add(f"({' OR '.join(told)})", **here)
+    scopes = [f"{table}.within IS NULL", *(f"{table}.within = :{name}" for name in here)]
+    out.add(f"({' OR '.join(scopes)})", **here)
 
 
 def _add_range(out: WhereClause, column: str, since: int | None, until: int | None) -> None:

@@ -64,11 +64,11 @@ class MemoriesReader(SessionReader):
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
         """Current memories: pinned ones first, then behavioral ones, newest first within each. Derived memories
         only if they are behavioral or hot; no quarantined memories, and none of the reserved categories."""
-        told = conditions.visible_to(audience)
+        visible = conditions.visible_to(audience)
         pinned = []
         if self._session.one("ruled")[0]:
-            pinned = self._session.filtered("pinned_brief", told, now=now, limit=limit)
-        found = self._session.filtered("brief", told, now=now, limit=limit)
+            pinned = self._session.filtered("pinned_brief", visible, now=now, limit=limit)
+        found = self._session.filtered("brief", visible, now=now, limit=limit)
         return list({row[0]: rows.memory_from(row) for row in (*pinned, *found)}.values())[:limit]
 
     def match(self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False) -> list[Memory]:

@@ -170,7 +170,7 @@ class RecallReader(SessionReader):
         episodes_max: int,
     ) -> tuple[frozenset[int], list[tuple[str, str]], list[Memory]]:
         """Of the entries, those whose memories are all superseded; `Claims.conflicts` of the memories; and
-        `Episodes.of_conversations`."""
+        the newest episodes of the conversations."""
         replaced, conflicts, episodes = [], [], []
         if seqs:
             replaced = [Request("all_replaced", {"seqs": list(seqs)})]

@@ -15,9 +15,7 @@ from memplane.safety.sanitize import encodable, one_line
 from memplane.space import Space
 from memplane.storage.compaction import CompactionLine
 
-# Files that are made out of the ledger for people to read: digests and summaries. Other programs write such files too; the
-# note marks generated files, which are rewritten; other files are left unchanged.
-
+# Other programs write digests and summaries too. Only files with this note are rewritten.
 
 NOTE: Final = (
     "Memplane writes this file anew whenever its memory changes. Without this note it is left as it is."

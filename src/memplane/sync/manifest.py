@@ -183,8 +183,8 @@ class _Read:
             entries = _below(manifest, part)
             if entries != dict(old.entries):
                 key = _part_key(part)
-                told = msgspec.structs.replace(old, entries=entries, updated_at=manifest.updated_at)
-                versions[key] = self._store.put(key, _composed(told), expect=self._versions[key])
+                changed = msgspec.structs.replace(old, entries=entries, updated_at=manifest.updated_at)
+                versions[key] = self._store.put(key, _composed(changed), expect=self._versions[key])
         rest = msgspec.structs.replace(
             manifest, entries=_outside(manifest.entries, self._root.split), split=self._root.split
         )
@@ -325,22 +325,22 @@ def _entry(members: dict[str, Any]) -> ManifestEntry:
 
 def _composed(manifest: Manifest) -> bytes:
     """As a person may want to read it, in an order that does not change with the order of writes."""
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "schema_version": manifest.schema_version,
         "updated_at": manifest.updated_at,
         **({_SPLIT: manifest.split} if manifest.split else {}),
         **manifest.others,
         "entries": {key: _members(entry) for key, entry in sorted(manifest.entries.items())},
     }
-    return msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
 def _members(entry: ManifestEntry) -> dict[str, Any]:
-    told: dict[str, Any] = {"size": entry.size}
+    members: dict[str, Any] = {"size": entry.size}
     if entry.count is not None:
-        told = {"count": entry.count, "total_size": entry.size}
+        members = {"count": entry.count, "total_size": entry.size}
     if entry.mtime:
-        told["mtime"] = entry.mtime
+        members["mtime"] = entry.mtime
     if entry.sha256 is not None:
-        told["sha256"] = entry.sha256
-    return {**entry.others, **told}
+        members["sha256"] = entry.sha256
+    return {**entry.others, **members}

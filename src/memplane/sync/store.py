@@ -19,13 +19,10 @@ import msgspec
 
 from memplane.errors import InvalidRequest
 
-# Keys, and the names they have where they are kept.
-#
-# A key is any Unicode. What keeps it may not be: Azure drops a dot at the end of a part and turns `\` into `/`, XML
-# listings cannot say a control character, a file system takes 255 bytes a part. Such letters, and nothing else, are
-# written as `%` and the two digits of each byte, and what is too long goes on in a folder, the same everywhere, so that a
-# tree can be copied from one place to another as it is. A name that no key has (`a%20b` would be `a b`) is not listed.
-
+# Stored names of keys. A key is any Unicode, but Azure drops a dot at the end of a part and turns `\` into `/`, XML
+# listings cannot contain control characters, and file systems limit a part to 255 bytes. Such characters, and no others,
+# are percent-encoded, and a part that is too long continues in a subfolder. The rules are the same for every store, so a
+# tree can be copied between stores. A name that no key encodes to (`a%20b` would be `a b`) is not listed.
 
 KEY_BYTES_MAX = 1_000
 """Of a whole name, with the prefix of its store: Azure, S3 and GCS take 1,024."""

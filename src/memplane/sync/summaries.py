@@ -102,11 +102,11 @@ def _text(entry: Mapping[str, Any], name: str) -> str:
 
 def render(buckets: Buckets, *, day: str) -> str:
     """A page that can be sent as a mail: no script, no address, everything that was said escaped."""
-    told = "".join(_section(title, entries) for title, entries in sections(buckets))
+    body = "".join(_section(title, entries) for title, entries in sections(buckets))
     return (
         '<div style="font-family: sans-serif; max-width: 40em">\n'
         f"<h1>Daily summary — {escape(day)}</h1>\n"
-        f"{told}"
+        f"{body}"
         "<hr>\n"
         "<p><small>To calibrate what lands where, reply to this mail: say what should be told in more detail, what in "
         "less, and what belongs under another heading.</small></p>\n"

@@ -45,13 +45,13 @@ class SyncWatcher:
         sync: Sync,
         *,
         wait: Wait,
-        told: Callable[[PushRound], None],
+        report: Callable[[PushRound], None],
         interval_s: float = INTERVAL_S,
         rng: random.Random | None = None,
     ) -> None:
         self._sync = sync
         self._wait = wait
-        self._told = told
+        self._report = report
         self._interval_s = interval_s
         self._rng = rng or random.Random()  # noqa: S311 - spreads requests, keeps no secret
         self._failures = 0
@@ -63,7 +63,7 @@ class SyncWatcher:
                 done = self._round()
             except WatchStopped:
                 return
-            self._told(done)
+            self._report(done)
             if self._wait(done.next_s):
                 return
 

@@ -12,7 +12,6 @@ from memplane.safety.sanitize import encodable, one_line
 MENDABLE = 1
 USAGE = 2
 FOUND_WRONG = 3
-STORAGE = 4
 BUG = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -1,16 +1,13 @@
-"""One table made the same as another."""
+"""Make one table the same as another: both are read in the order of their keys, a page at a time.
+
+Copying, copying later changes, resuming after a crash and verifying are the same walk: differences are copied or
+counted. No progress has to be stored."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from memplane.errors import InvalidRequest
 from memplane.storage.tables import META, Key, Row, RowStability, Table
-
-# Two tables side by side, in the order of their keys, a page of each at a time.
-#
-# Copying, copying later changes, resuming after a kill and verifying are the same walk: differences are copied or counted.
-# No progress has to be stored.
-
 
 PAGE_ROWS = 500
 PAGE_BYTES = 8 << 20

@@ -90,7 +90,7 @@ class Distiller:
                 writer.state.set_note(name, str(int(writer.state.note(name) or 0) + tokens))
         there = writer.documents.get(document.id)
         if there is None or there.seq != document.seq or there.status is not DocumentStatus.PROCESSING:
-            return  # forgotten or replaced meanwhile, or somebody else was faster
+            return  # forgotten, replaced, or distilled by another worker since
         writer.documents.set_distillation(
             document.id, seq=document.seq, whole=made.whole, sections=made.sections
         )
@@ -127,17 +127,17 @@ def _distilled(waiting: _Waiting, llm: LLMDistiller | None) -> tuple[Distillatio
     if llm is None:
         return own, Summaries()
     summaries = llm.distil(document.entry_id, sections, own.sections, document.name)
-    told = tuple(summaries.sections.get(place, said) for place, said in enumerate(own.sections))
-    return Distillation(summaries.whole or own.whole, told), summaries
+    texts = tuple(summaries.sections.get(place, said) for place, said in enumerate(own.sections))
+    return Distillation(summaries.whole or own.whole, texts), summaries
 
 
 def _recorded(record: DistilPayload, own: Distillation) -> Distillation:
     """The recorded answer, checked by today's rules; a section it does not cover is summarised from its own text."""
     said = [None if text is None else redact(text).text for text in record.sections]
-    told = tuple(
+    texts = tuple(
         (said[place] if place < len(said) else None) or mine for place, mine in enumerate(own.sections)
     )
-    return Distillation(redact(record.whole).text or own.whole, told)
+    return Distillation(redact(record.whole).text or own.whole, texts)
 
 
 def _fail(writer: Writer, document: Document, error: str) -> None:

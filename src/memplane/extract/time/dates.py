@@ -234,12 +234,12 @@ def decade(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`the 1990s`, `the 90s`, `the nineties`."""
     word, number = line.word(at), line.number(at)
     end, tens = at + 1, _DECADES.get(word)
-    told = line.word(at - 1) in {"the", "early", "mid", "late", "'", "-"}
+    introduced = line.word(at - 1) in {"the", "early", "mid", "late", "'", "-"}
     if number is not None and line.word(at + 1) == "s" and line.glued(at + 1) and free(line, at):
         end, tens = at + 2, number
-    elif number is not None and line.word(at + 1) == "'" and line.word(at + 2) == "s" and told:
+    elif number is not None and line.word(at + 1) == "'" and line.word(at + 2) == "s" and introduced:
         end, tens = at + 3, number
-    if tens is None or tens % YEARS_OF_DECADE or (tens < CENTURY and not told):
+    if tens is None or tens % YEARS_OF_DECADE or (tens < CENTURY and not introduced):
         return None
     if tens < CENTURY:
         tens += context.now.year // CENTURY * CENTURY

@@ -276,8 +276,8 @@ def _commit(connection: Connection[Any], *, reads: bool) -> None:
         _reset(connection)
         if lost and not reads:
             raise StorageUncertain(
-                "the database went away while it was told to keep this, so that it may have been written or not; look "
-                "whether it is there, or say it again with the same id, which keeps it once"
+                "the connection was lost during the commit, so this may or may not have been written; check whether it "
+                "is stored, or send it again with the same id, which stores it once"
             ) from exc
         if not reads:
             raise

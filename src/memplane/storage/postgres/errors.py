@@ -24,7 +24,7 @@ _REFUSALS = {
     "authentication failed": "the database refuses the password of this user; set it right in the address, in "
     "~/.pgpass or in PGPASSWORD",
     "no password supplied": "the database asks for a password; give it in ~/.pgpass, in PGPASSWORD or in the address",
-    "no pg_hba.conf entry": "the database lets nobody in from here as this user; see its pg_hba.conf, and ?sslmode= of "
+    "no pg_hba.conf entry": "the database refuses connections from here as this user; see its pg_hba.conf, and ?sslmode= of "
     "the address",
     "permission denied for database": "the database does not let this user connect; run GRANT CONNECT ON DATABASE … TO … as "
     "its owner",

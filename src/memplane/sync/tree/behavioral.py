@@ -318,15 +318,15 @@ def _body(space: Space, file: FileContent, base: Version | None, at: Instant) ->
 
 def restored(kept: str, edited: str) -> str:
     """The edited text with secrets restored: placeholders that are still there become the secret again."""
-    veil = SanitizedText(kept)
-    if veil.text == kept:
+    sanitized = SanitizedText(kept)
+    if sanitized.text == kept:
         return edited
-    before, after = veil.text.splitlines(keepends=True), edited.splitlines(keepends=True)
+    before, after = sanitized.text.splitlines(keepends=True), edited.splitlines(keepends=True)
     at = [0]
     for line in before:
         at.append(at[-1] + len(line))
     matcher = SequenceMatcher(None, before, after, autojunk=False)
-    return veil.spliced(
+    return sanitized.spliced(
         Splice(at[i1], at[i2], "".join(after[j1:j2]))
         for tag, i1, i2, j1, j2 in matcher.get_opcodes()
         if tag != "equal"

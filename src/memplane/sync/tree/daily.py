@@ -113,7 +113,7 @@ def _daily(space: Space, day: str, *, limit: int | None = None) -> DailySummary 
     found.sort(key=lambda pair: pair[0])
     order = {line["id"]: number for number, (_, line) in enumerate(found)}
     buckets = triage([line for _, line in found])
-    for told in (buckets["needs_you"], buckets["handled"], buckets["heads_up"]):
-        told.sort(key=lambda line: order[line["id"]])
-        told[:] = [without_secrets(line | {"summary": shortened_line(line["summary"])}) for line in told]
+    for bucket in (buckets["needs_you"], buckets["handled"], buckets["heads_up"]):
+        bucket.sort(key=lambda line: order[line["id"]])
+        bucket[:] = [without_secrets(line | {"summary": shortened_line(line["summary"])}) for line in bucket]
     return DailySummary(day, buckets) if found else None

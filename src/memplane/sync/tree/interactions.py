@@ -100,11 +100,14 @@ def interactions_of(entry: Entry) -> Iterator[tuple[Instant, Interaction]]:
             if clean(turn.text):
                 yield at, _line_of(entry.id if not number else f"{entry.id}{_PART}{number}", said)
         return
-    told = decode(entry)
-    if isinstance(told, PromotePayload):
-        yield told.at, _line_of(told.sources[0] if told.sources else entry.id, _recorded_then(told))
-    elif isinstance(told, TurnPayload) and clean(told.content):
-        yield told.at, _line_of(entry.id, told)
+    payload = decode(entry)
+    if isinstance(payload, PromotePayload):
+        yield (
+            payload.at,
+            _line_of(payload.sources[0] if payload.sources else entry.id, _recorded_then(payload)),
+        )
+    elif isinstance(payload, TurnPayload) and clean(payload.content):
+        yield payload.at, _line_of(entry.id, payload)
 
 
 def _recorded_then(kept: PromotePayload) -> TurnPayload:
@@ -220,18 +223,18 @@ def _turn_payload(line: Interaction, at: Instant) -> TurnPayload:
     metadata = line.metadata or {}
     role = Role.ASSISTANT if line.direction == "outbound" else Role.USER
     conversation, project = _name(metadata.get("chat_id")), _name(metadata.get("project"))
-    told: dict[str, Any] = {"role": role.value, "scope": Visibility.GLOBAL}
+    chosen: dict[str, Any] = {"role": role.value, "scope": Visibility.GLOBAL}
     if (given := metadata.get("role")) is not None and isinstance(given, str):
-        told["role"] = _or(lambda: check_role(given), role.value)
+        chosen["role"] = _or(lambda: check_role(given), role.value)
     if (reach := metadata.get("scope")) is not None and isinstance(reach, str):
-        told["scope"] = check_scope(reach, conversation=conversation, project=project)
+        chosen["scope"] = check_scope(reach, conversation=conversation, project=project)
     return TurnPayload(
         content=check_text(line.summary, field="summary"),
         at=at,
         conversation=conversation,
         project=project,
-        speaker=_name(line.sender) if line.sender != told["role"] else None,
-        **told,
+        speaker=_name(line.sender) if line.sender != chosen["role"] else None,
+        **chosen,
     )
 
 

@@ -102,8 +102,8 @@ def digest_of(data: bytes) -> str:
 
 
 def compose(files: Mapping[str, WrittenFile]) -> bytes:
-    told = {"schema_version": 1, "files": {path: files[path] for path in sorted(files)}}
-    return msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n"
+    document = {"schema_version": 1, "files": {path: files[path] for path in sorted(files)}}
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
 def parse(data: bytes | None) -> WrittenFiles:

@@ -68,15 +68,15 @@ def facts_file(space: Space) -> bytes | None:
     }
     if not facts:
         return None
-    told = {"schema_version": 1, "facts": {key: facts[key] for key in sorted(facts)}}
-    return msgspec.json.format(msgspec.json.encode(told), indent=1) + b"\n"
+    document = {"schema_version": 1, "facts": {key: facts[key] for key in sorted(facts)}}
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
 
 def facts_in(data: bytes) -> dict[str, Any]:
     """The facts of such a file, each still to be read."""
     try:
-        told = msgspec.json.decode(data, type=dict[str, Any])
-        return msgspec.convert(told.get("facts", {}), dict[str, Any])
+        document = msgspec.json.decode(data, type=dict[str, Any])
+        return msgspec.convert(document.get("facts", {}), dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
         raise InvalidRequest(
             f'it is not JSON of the form {{"facts": {{"key": {{"value": …}}}}}}: {exc}'
