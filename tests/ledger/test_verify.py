@@ -266,7 +266,7 @@ def test_a_forged_tombstone_is_found(ledger, tamper, statements):
 
 
 @pytest.mark.parametrize(
-    ("column", "problem"), [("position", "does not follow"), ("seq", "in another place")]
+    ("column", "problem"), [("position", "does not follow"), ("seq", "not in the place")]
 )
 def test_reordered_entries_are_found(ledger, tamper, column, problem):
     """Two entries that changed places no longer follow from each other, or do not stand in the order of their times."""

@@ -111,7 +111,7 @@ def test_why_not_says_where_it_is_told(space):
 
     for id_ in (kept.id, memory.id):
         assert space.why_not("Rome", id_) == "It is limited to project 'p', and is returned only there."
-    assert space.why_not("Rome", kept.id, project="p") == "It is told."
+    assert space.why_not("Rome", kept.id, project="p") == "It is returned."
 
 
 def test_hidden_turns_take_no_places(open_plane):

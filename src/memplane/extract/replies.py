@@ -8,8 +8,8 @@ from typing import NamedTuple
 from memplane.extract.english import DETERMINERS, STOP_WORDS, base_form, expand
 from memplane.extract.sentences import split_sentences
 
-# Answers that make sense only after the question: `Do you have pets?`, `Two dogs`; and agreement. The missing words come
-# from the message before, so a memory of the statement depends on both messages.
+# Answers that make sense only after the question: `Do you have pets?`, `Two dogs`; and agreement. The missing words
+# come from the message before, so a memory of the statement depends on both messages.
 
 _WORDS_MAX = 10
 _ANSWER_CHARS_MAX = 200

@@ -16,8 +16,8 @@ from memplane.extract.linear import load_linear, probability
 from memplane.extract.parse import ParsedClause
 from memplane.extract.proposition import Proposition
 
-# The candidate wordings of a clause: whole, or cut where a phrase ends. From `I am working at a lab with my sister these
-# days`, people note `I work at a lab`.
+# The candidate wordings of a clause: whole, or cut where a phrase ends. From `I am working at a lab with my sister
+# these days`, people note `I work at a lab`.
 
 _ENDS = word_class("phrase_ends")
 _EMPTY = word_class("intensifiers")

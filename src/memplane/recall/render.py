@@ -16,8 +16,9 @@ from memplane.safety.redact import redact
 from memplane.safety.sanitize import one_line
 from memplane.types import Memory, Role, State, Turn
 
-# Token counts are an upper bound: no tokenizer is loaded, and the budget holds for any model. On 3,000 turns of real conversations the count is 1.18 times that of OpenAI's `o200k` on average, and lower
-# for one turn in a hundred; scripts other than Latin are counted up to three times too high.
+# Token counts are an upper bound: no tokenizer is loaded, and the budget holds for any model. On 3,000 turns of real
+# conversations the count is 1.18 times that of OpenAI's `o200k` on average, and lower for one turn in a hundred;
+# scripts other than Latin are counted up to three times too high.
 
 
 _PIECE = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^ \t\r\nA-Za-z\d]|\n+")

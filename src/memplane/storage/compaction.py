@@ -8,6 +8,7 @@ import msgspec
 
 from memplane.clock import DAY, Instant, to_datetime, to_instant
 from memplane.storage import rows
+from memplane.storage.engine import Row
 from memplane.storage.session import NEVER, SessionReader, WriteSession
 
 RETENTION = "retention"
@@ -180,12 +181,12 @@ def erase_lines(session: WriteSession, seqs: Sequence[int]) -> None:
         session.many(query, [(seq,) for seq in seqs])
 
 
-def _judged_item(row: rows.Row) -> JudgementRow:
+def _judged_item(row: Row) -> JudgementRow:
     day, entry, item, outcome, into, reason = row
     return JudgementRow(day=day, entry=entry, item=item, outcome=outcome, into=into, reason=reason)
 
 
-def _line(row: rows.Row) -> CompactionLine:
+def _line(row: Row) -> CompactionLine:
     seq, id_, layer, day, kind, text, at, sources, quote, conversation, project, within, recorded = row
     return CompactionLine(
         id=id_,

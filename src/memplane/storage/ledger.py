@@ -13,6 +13,7 @@ from memplane.storage import conditions, rows
 from memplane.storage.chain import GENESIS, SALT_BYTES, entry_digest, payload_digest
 from memplane.storage.compaction import erase_lines
 from memplane.storage.documents import erase_documents
+from memplane.storage.engine import Row
 from memplane.storage.filter import EntryFilter, ForgetScope
 from memplane.storage.memories import drop_memories
 from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
@@ -364,7 +365,7 @@ def chain(
     return entries
 
 
-def _row_from(row: rows.Row) -> LedgerRow:
+def _row_from(row: Row) -> LedgerRow:
     """An unknown op is kept as it is, so that verification names it instead of failing."""
     seq, id_, op, recorded, actor, adapter, session, ref, body = row[:9]
     salt, of_payload, digest, tombstoned, position, origin, chained_id = row[9:]

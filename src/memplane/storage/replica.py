@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from memplane.clock import Instant
 from memplane.storage import rows
+from memplane.storage.engine import Row
 from memplane.storage.ledger import chain
 from memplane.storage.numbers import SPANS_PER_DOCUMENT_MAX, TURNS_PER_ENTRY_MAX
 from memplane.storage.session import NEVER, SessionReader, WriteSession
@@ -147,7 +148,7 @@ class ReplicaWriter(ReplicaReader):
             self._session.run(query)
 
 
-def _ranges(moves: Iterable[Move], per_entry: int) -> list[rows.Row]:
+def _ranges(moves: Iterable[Move], per_entry: int) -> list[Row]:
     return [
         ((now - before) * per_entry, before * per_entry, (before + 1) * per_entry) for before, now in moves
     ]

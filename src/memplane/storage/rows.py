@@ -1,12 +1,12 @@
 """Rows of the database to types and back."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from memplane.clock import to_datetime, to_instant
 from memplane.storage import conditions
+from memplane.storage.engine import Row
 from memplane.storage.numbers import (
     SPANS_PER_DOCUMENT_MAX,
     TURNS_PER_ENTRY_MAX,
@@ -31,8 +31,6 @@ from memplane.types import (
     Tier,
     Turn,
 )
-
-Row = Sequence[Any]
 
 TURN_COLUMNS = (
     "t.n, l.id, t.role, t.text, t.at, t.conversation, t.project, t.speaker, t.within, t.flags, "

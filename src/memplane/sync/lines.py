@@ -7,6 +7,7 @@ import msgspec
 
 from memplane.clock import Instant
 from memplane.ledger.ids import base_of, is_variant, variant_id
+from memplane.memory.merge import Forgets
 from memplane.memory.projection import RECORDS
 from memplane.space import Space
 from memplane.sync.segments import Positions, SegmentLine, written
@@ -15,9 +16,6 @@ from memplane.types import Entry, MergeReport, Op, Tombstone
 
 _CHUNK = 5_000
 _PAGE = 1_000
-
-Forgets = Mapping[str, Mapping[str, str]]
-"""Forget id to (entry id to reason), as `space.ledger.merge` takes them."""
 
 
 class PlacedEntry(msgspec.Struct, frozen=True):

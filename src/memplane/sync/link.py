@@ -22,9 +22,10 @@ from memplane.sync.remote_state import RemoteState, load_remote_state, save_remo
 from memplane.sync.store import ObjectInfo, ObjectStore
 from memplane.sync.tree.names import FILES, GENERATED, INTERACTIONS, PREFIXES, STATE, below
 
-# The replica's name, under which it writes segments. Only one replica may write under a name, because only it knows which of its segments are obsolete. The name is created
-# once and kept in the space with its home directory: a copy of a data directory has another home and becomes another
-# replica with its first push. Nothing is lost by that, since entries are found by content.
+# The replica's name, under which it writes segments. Only one replica may write under a name, because only it knows
+# which of its segments are obsolete. The name is created once and kept in the space with its home directory: a copy
+# of a data directory has another home and becomes another replica with its first push. Nothing is lost by that, since
+# entries are found by content.
 
 
 _NAME = "replica"

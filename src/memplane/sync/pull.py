@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from memplane.clock import iso
+from memplane.memory.merge import Forgets
 from memplane.sync import segments
-from memplane.sync.lines import Forgets, forgets_in, forgotten_payloads, merge_lines, positions_of
+from memplane.sync.lines import forgets_in, forgotten_payloads, merge_lines, positions_of
 from memplane.sync.link import SyncLink
 from memplane.sync.manifest import Manifest, ManifestEntry
 from memplane.sync.remote_state import SegmentEntries

@@ -20,9 +20,9 @@ import msgspec
 from memplane.errors import InvalidRequest
 
 # Stored names of keys. A key is any Unicode, but Azure drops a dot at the end of a part and turns `\` into `/`, XML
-# listings cannot contain control characters, and file systems limit a part to 255 bytes. Such characters, and no others,
-# are percent-encoded, and a part that is too long continues in a subfolder. The rules are the same for every store, so a
-# tree can be copied between stores. A name that no key encodes to (`a%20b` would be `a b`) is not listed.
+# listings cannot contain control characters, and file systems limit a part to 255 bytes. Such characters, and no
+# others, are percent-encoded, and a part that is too long continues in a subfolder. The rules are the same for every
+# store, so a tree can be copied between stores. A name that no key encodes to (`a%20b` would be `a b`) is not listed.
 
 KEY_BYTES_MAX = 1_000
 """Of a whole name, with the prefix of its store: Azure, S3 and GCS take 1,024."""

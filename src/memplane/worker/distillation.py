@@ -17,7 +17,7 @@ from memplane.safety.redact import redact
 from memplane.storage.store import Reader, Store, Writer
 from memplane.types import Caller, Document, DocumentStatus, NewEntry, Op, Section
 
-_TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
+TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
 """Errors that code raises on unexpected text."""
 
 
@@ -54,7 +54,7 @@ class Distiller:
             made, summaries = _distilled(waiting, llm)
             record = None if llm is None else self._record(document, made, summaries, llm)
             store.write(lambda writer: self._write(writer, document, made, record, summaries))
-        except _TROUBLE as exc:
+        except TROUBLE as exc:
             error = f"it could not be summarised ({type(exc).__name__}); its spans are found all the same"
             store.write(lambda writer: _fail(writer, document, error))
         return True

@@ -40,14 +40,13 @@ from memplane.storage.store import Reader, Store, Writer
 from memplane.storage.vectors import MemoryVector, SpanVector, TurnVector
 from memplane.storage.words import stems_of
 from memplane.types import PAUSE, Caller, Entry, Memory, NewEntry, Op, State, Turn
-from memplane.worker.distillation import Distiller
+from memplane.worker.distillation import TROUBLE, Distiller
 
 POISONED = "poisoned"
 """The note that counts entries whose derivation failed."""
 
 
 NO_MODEL = ("none", 0)
-_TROUBLE = (ValueError, TypeError, ArithmeticError, LookupError, AssertionError, RecursionError)
 _POISON = DerivedEntry(failed=True)
 _ENTRIES_PER_STEP = 64
 _MEMORIES_PER_COMMIT = 48
@@ -218,7 +217,7 @@ class Worker:
         steps = steps[: min(left, _fitting(steps))]
         try:
             store.write(lambda writer: self._file(writer, marks.derived, steps, decided))
-        except _TROUBLE:
+        except TROUBLE:
             if count == 1:
                 poison = [(entries[0], turns[0][:0], _POISON)]
                 store.write(lambda writer: self._file(writer, marks.derived, poison, decided))

@@ -67,8 +67,8 @@ class TreeTally:
         )
 
 
-# `state/tree.json`: which entry each file shows, and the file's digest when it was written. It distinguishes an edit from
-# an older version, and a removed file from one that never existed.
+# `state/tree.json`: which entry each file shows, and the file's digest when it was written. It distinguishes an edit
+# from an older version, and a removed file from one that never existed.
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
