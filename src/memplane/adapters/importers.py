@@ -41,7 +41,7 @@ def import_file(
     return report
 
 
-def export_lines(space: Space, format: str = "history") -> Iterator[bytes]:  # noqa: A002 - the word callers know it by
+def export_lines(space: Space, format: str = "history") -> Iterator[bytes]:  # noqa: A002 - public parameter name
     """Lines without their newline. The export is recorded in the space's audit log."""
     if format not in FORMATS:
         raise InvalidRequest(f"unknown format {format!r}; use one of {', '.join(FORMATS)}", field="format")

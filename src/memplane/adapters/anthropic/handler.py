@@ -35,7 +35,7 @@ class MemplaneMemoryTool(BetaAbstractMemoryTool):
         super().__init__(cache_control=cache_control)
         self._space = space
 
-    def call(self, input: object) -> BetaFunctionToolResultType:  # noqa: A002 - the base class names it
+    def call(self, input: object) -> BetaFunctionToolResultType:  # noqa: A002 - the base class's parameter name
         """The model's input, which may not be a valid command."""
         return _answer(self._space, input)
 
@@ -68,7 +68,7 @@ class MemplaneAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         super().__init__(cache_control=cache_control)
         self._space = space
 
-    async def call(self, input: object) -> BetaFunctionToolResultType:  # noqa: A002 - the base class names it
+    async def call(self, input: object) -> BetaFunctionToolResultType:  # noqa: A002 - the base class's parameter name
         """The model's input, which may not be a valid command."""
         return await anyio.to_thread.run_sync(_answer, self._space, input)
 

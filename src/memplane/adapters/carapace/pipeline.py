@@ -48,7 +48,7 @@ def get_brief(plane: SpaceProvider, group: str, *, timeout_s: float = TIMEOUT_S)
     def ask() -> None:
         try:
             found.append(plane.space(check_group(group), caller=Caller(adapter=ADAPTER)).brief())
-        except Exception:  # noqa: BLE001 - a container is set up whatever happens here
+        except Exception:  # noqa: BLE001 - a failure must not block container setup
             _log.warning("the brief of a group failed; its session starts without one", exc_info=True)
 
     thread = Thread(target=ask, name="memplane-brief", daemon=True)
@@ -188,7 +188,7 @@ class Pipeline:
             if not mendable:
                 _log.exception("%s failed in group %s", name, session.group)
             return IpcResponse(failure=handler_failure(name, exc), session=session, mendable=mendable)
-        except Exception:  # noqa: BLE001 - a bug in one call is told to its caller and ends nobody else's
+        except Exception:  # noqa: BLE001 - a bug in one call must not stop the others
             _log.exception("%s failed in group %s", name, session.group)
             failure = Failure(code=Code.PLUGIN_ERROR, message="Unexpected error", retriable=False)
             return IpcResponse(failure=failure, session=session)

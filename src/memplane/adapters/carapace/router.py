@@ -264,8 +264,8 @@ class IpcRouter:
         reply = None
         try:
             reply = self._pipeline.answer(identity, payload)
-        except Exception:  # noqa: BLE001 - one request never ends the service of others
-            _log.exception("a request could not be answered")
+        except Exception:  # noqa: BLE001 - one request must not stop the service
+            _log.exception("a request failed unexpectedly")
         finally:
             self._done.put((identity, reply))
             self._wake()

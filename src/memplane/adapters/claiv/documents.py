@@ -160,11 +160,11 @@ class DocumentsHandler:
 def _content(body: UploadBody) -> tuple[str | bytes, str | None]:
     """Text is stored as text. Base64 data is parsed by its media type, or by its first bytes if none is given."""
     if body.content is not None and body.data is not None:
-        raise InvalidRequest("give content or data, not both", field="data")
+        raise InvalidRequest("use content or data, not both", field="data")
     if body.data is not None:
         return body.data, body.content_type
     if body.content is None:
-        raise InvalidRequest("content is missing; give text or Markdown, or base64 in data", field="content")
+        raise InvalidRequest("content is missing; send text or Markdown, or base64 in data", field="content")
     return body.content, body.content_type
 
 

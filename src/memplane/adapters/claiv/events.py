@@ -24,9 +24,7 @@ def ingest(call: HttpCall) -> Response:
     """Store an event. It is durable and searchable when the response is sent; facts are extracted later."""
     body: IngestBody = call.body
     if body.scope == "project" and body.project_id is None:
-        raise InvalidRequest(
-            "scope project needs a project_id; give one, or another scope", field="project_id"
-        )
+        raise InvalidRequest("scope project requires project_id", field="project_id")
     space, at = call.space(body.user_id), moment(body.event_time, "event_time")
     with call.using(QuotaResource.INGEST):
         kept = space.retain(
@@ -59,7 +57,7 @@ def forget(call: HttpCall) -> Response:
     conversation = body.conversation_id or body.thread_id
     if body.thread_id is not None and conversation != body.thread_id:
         raise InvalidRequest(
-            "thread_id is the former name of conversation_id; give one of them", field="thread_id"
+            "thread_id is the former name of conversation_id; use only one of them", field="thread_id"
         )
     narrowed = (conversation, body.project_id, body.document_id, body.from_time, body.to_time)
     receipt = call.space(body.user_id).forget(

@@ -122,7 +122,7 @@ def read_recall_id(text: str) -> RecallReference:
         coded = text.removeprefix(_PREFIX)
         return _decoder.decode(base64.b64decode(coded + "=" * (-len(coded) % 4), b"-_", validate=True))
     except (ValueError, binascii.Error, msgspec.MsgspecError) as exc:
-        raise HttpError(404, "not_found", "no recall has this id; give the recall_id of an answer") from exc
+        raise HttpError(404, "not_found", "unknown recall id; use the recall_id of a response") from exc
 
 
 _ANCHORS = {"request": "request", "now": "server_now"}
@@ -157,7 +157,7 @@ class ClaivRecallHandler:
         )
 
     def _recall_id(self, owner: str, result: Recall) -> str:
-        """Excludes hot facts: they are returned for every query, so not using one is no negative feedback."""
+        """Excludes hot facts: they are returned for every query, so an unused one does not count as negative feedback."""
         ids = tuple(hit.id for hit in result.answer_facts + result.supporting_facts)
         return recall_id_of(RecallReference(owner, self._clock(), ids))
 

@@ -151,7 +151,7 @@ class HistoryBackfill:
         except (NoResponse, MemplaneError) as exc:
             progress.state, progress.error = "failed", str(exc)
             _log.warning("backfill of %r aborted: %s", progress.agent, exc)
-        except Exception as exc:  # noqa: BLE001 - the edge of a thread: one agent never keeps the next from its history
+        except Exception as exc:  # noqa: BLE001 - top of a thread: one agent's failure must not stop the next
             progress.state, progress.error = "failed", type(exc).__name__
             _log.exception("backfill of %r failed", progress.agent)
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from memplane.server.endpoint import HttpCall
 from memplane.server.responses import json_response
 
-TOKEN_VARIABLE = "MEMPLANE_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_VARIABLE = "MEMPLANE_TOKEN"  # noqa: S105 - a variable name
 """The environment variable of a subscribing service with the key that its proxy sends."""
 
 

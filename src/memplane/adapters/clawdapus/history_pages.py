@@ -71,7 +71,7 @@ def page_of(space: Space, after: str | None, cursor: str | None, limit: int) -> 
         following = {"after": _timestamp(found.entries[-1].at)} if found.more else {}
         return HistoryPage(seqs=[said.seq for said in found.entries], following=following)
     if after:
-        raise bad_request("give after or cursor, not both")
+        raise bad_request("use after or cursor, not both")
     place = _parse_cursor(cursor)
     seqs = space.ledger.turn_seqs(after=place, limit=limit)
     last = str(seqs[-1] if seqs else place)

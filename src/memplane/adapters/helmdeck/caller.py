@@ -175,7 +175,7 @@ class CallerFacts:
     def scope(self) -> str:
         return f"caller={self.name}"
 
-    # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────
+    # ── internals ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _learned(self) -> Defaults:
         space = self._existing()

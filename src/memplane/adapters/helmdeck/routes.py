@@ -105,7 +105,7 @@ class HelmdeckAdapter:
         finally:
             await self._relay.close()
 
-    # ── the paths ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── paths ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (*self._writing(), *self._all_reading(), *self._packs(), *self._open())
@@ -308,7 +308,7 @@ class HelmdeckAdapter:
             send_seconds_max=self._bounds.send_seconds_max,
         )
 
-    # ── what they do ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── handlers ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _store(self, call: HttpCall) -> Response:
         return _answer(self._caller(call).store(call.body))

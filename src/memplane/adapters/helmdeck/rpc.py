@@ -45,7 +45,7 @@ def answer(raw: bytes, methods: Mapping[str, Method]) -> bytes | None:
         result = _call(message, methods)
     except RpcError as exc:
         return _failed(id_, exc)
-    except Exception as exc:  # noqa: BLE001 - an edge: one bad message must not end the session, nor say what broke
+    except Exception as exc:  # noqa: BLE001 - one bad message must not end the session or leak details
         if isinstance(exc, MemplaneError) and exc.category.is_callers:
             return _failed(id_, RpcError(exc.category.rpc_code, str(exc)))
         _log.exception("facts_rpc_failed", method=str(message.get("method"))[:64])

@@ -118,7 +118,7 @@ class Streams:
         finally:
             self._sessions.close(session)
 
-    # ── how it is done ───────────────────────────────────────────────────────────────────────────────────────
+    # ── internals ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _open(self, principal: Principal) -> SseSession:
         methods = self._methods_for(principal)

@@ -64,7 +64,7 @@ def _end(_space: Space, given: Mapping[str, str]) -> str:
     look_back = (
         "This session is ending. Review it and store with memory_store what the next session should know and memory "
         "does not have yet: preferences that showed, corrections, standing instructions, facts that stay true, and the "
-        "context needed to go on. One self-contained sentence each. Search first; where a new insight contradicts an "
+        "context needed to continue. One self-contained sentence each. Search first; if a new insight contradicts an "
         "old one, name it in `supersedes`. Leave out short-lived details, secrets, and the conversation itself. If "
         "there is nothing to store, store nothing. Then tell me in a line or two what you stored."
     )
@@ -77,7 +77,7 @@ PROMPTS = (
     Prompt(
         name="session_start",
         title="Begin with memory",
-        description="The session brief and, for a topic, everything that bears on it.",
+        description="The session brief and, for a topic, all relevant memory.",
         arguments={"topic": "What the session is about."},
         write=_start,
     ),

@@ -88,7 +88,7 @@ class _Handlers:
 
         try:
             answer = await anyio.to_thread.run_sync(work)
-        except Exception as exc:  # noqa: BLE001 - the edge: a tool that fails says so to the model
+        except Exception as exc:  # noqa: BLE001 - a tool's failure is reported to the model
             return types.CallToolResult(content=[_text(error_text(exc))], is_error=True)
         return types.CallToolResult(content=[_text(answer.text)], structured_content=answer.data)
 

@@ -249,7 +249,7 @@ class ChatRequest:
         metadata = self.body.get("metadata")
         return metadata if isinstance(metadata, dict) else {}
 
-    # ── what goes upstream ───────────────────────────────────────────────────────────────────────────────────
+    # ── upstream request ─────────────────────────────────────────────────────────────────────────────────────
 
     def with_model(self, model: str) -> list[tuple[Extent, bytes]]:
         """The edit that replaces the model name."""

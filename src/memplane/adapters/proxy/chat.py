@@ -132,7 +132,7 @@ class EchoModel:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in the library
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's parameter name
         """Discard access log lines."""
 
     def do_GET(self) -> None:

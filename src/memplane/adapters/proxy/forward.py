@@ -155,7 +155,7 @@ class Carrier:
         async with response:
             turn.status_code = response.status
             await self._start(response, self._recall_headers(injection))
-            if response.status // 100 != 2:  # noqa: PLR2004 - a turn that failed is not kept
+            if response.status // 100 != 2:  # noqa: PLR2004 - failed turns are not recorded
                 await self._pass_rest(response)
                 self._report(turn, "refused")
                 return

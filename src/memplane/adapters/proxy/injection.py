@@ -194,7 +194,7 @@ class Injector:
         await self._client.close()
         await asyncio.to_thread(self._box.close)
 
-    # ── what bears on this turn ──────────────────────────────────────────────────────────────────────────────
+    # ── recall for this turn ─────────────────────────────────────────────────────────────────────────────────
 
     async def _recall(self, space: Space, turn: TurnRequest, injection: Injection, until: float) -> None:
         backend = injection.backend or _EngineBackend(self, space, turn)
@@ -224,7 +224,7 @@ class Injector:
                     seconds=seconds,
                 )
             outcome = _late() if found is None else _governed(found, turn)
-        except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn goes on
+        except Exception as exc:  # noqa: BLE001 - a memory failure must not fail the turn
             code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
             outcome = RecallOutcome(operation="recall", status=MemoryStatus.FAILED, error=code)
         latency_ms = int((time.perf_counter() - started) * 1_000)
@@ -232,7 +232,7 @@ class Injector:
         self._report(outcome, space.owner, turn.model)
         return outcome
 
-    # ── what stays the same ──────────────────────────────────────────────────────────────────────────────────
+    # ── pinned injections ────────────────────────────────────────────────────────────────────────────────────
 
     async def _load_pins(
         self, space: Space, turn: TurnRequest, places: _PinKeys, injection: Injection, seconds: float
@@ -295,7 +295,7 @@ class _EngineBackend:
         self._space = space
         self._turn = turn
 
-    async def recall(self, request: ServiceRecallRequest, *, seconds_max: float = math.inf) -> RecallOutcome:  # noqa: ARG002 - what is asked is known in full
+    async def recall(self, request: ServiceRecallRequest, *, seconds_max: float = math.inf) -> RecallOutcome:  # noqa: ARG002 - the request is already known
         return await self._injector.recalled(self._space, self._turn, seconds_max)
 
     async def retain(self, request: ServiceRetainRequest) -> ServiceOutcome:  # noqa: ARG002

@@ -192,7 +192,7 @@ class TurnRecorder:
                 except InvalidRequest as exc:  # can never be written, so it is not retried
                     _log.error("a turn of %s cannot be recorded: %s", turn().owner, exc)
                     break
-                except Exception as exc:  # noqa: BLE001 - whatever is wrong with memory, the turn is not lost
+                except Exception as exc:  # noqa: BLE001 - a memory failure must not lose the turn
                     code = exc.code if isinstance(exc, MemplaneError) else type(exc).__name__
                     _log.warning("a turn is queued for recording: %s", code)
                 attempt = None

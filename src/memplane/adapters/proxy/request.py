@@ -117,7 +117,7 @@ def _check_path(path: str) -> None:
     """Reject a path that the provider would resolve to another one."""
     segments = unquote(path).replace("\\", "/").split("/")
     if ".." in segments or "." in segments or (path.startswith("/v1/") and segments[2] in _OTHER_ADAPTERS):
-        raise HttpError(404, "not_found", "nothing is at this path; /docs lists every call")
+        raise HttpError(404, "not_found", "path not found; see /docs")
     if path.startswith("/v1/v1/"):
         raise HttpError(404, "not_found", "the path contains the version twice: remove /v1 from the base URL")
 

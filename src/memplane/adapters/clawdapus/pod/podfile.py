@@ -142,7 +142,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _constru
 def load_yaml(raw: bytes, name: str) -> dict[str, Any]:
     """Parse a document that is a mapping, without constructing any objects from tags."""
     try:
-        document = yaml.load(raw, Loader=_Loader)  # noqa: S506 - it derives from the safe one
+        document = yaml.load(raw, Loader=_Loader)  # noqa: S506 - a subclass of SafeLoader
     except PodInvalid as exc:
         raise PodInvalid(f"parse {name}: {exc}") from exc
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as exc:

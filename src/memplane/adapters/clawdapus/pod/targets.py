@@ -57,7 +57,7 @@ def _run(*words: str) -> bytes | None:
     return done.stdout
 
 
-_ANYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - what others listen on, never we
+_ANYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, never bound
 _LOOPBACK = "127.0.0.1"
 
 AskCompose = Callable[[str, int], str | None]
