@@ -211,7 +211,7 @@ def test_a_proxy_that_tells_one_page_for_ever_is_left(plane, cllama, pull):
     told = pull()
 
     assert (told["analyst"].state, told["analyst"].added) == ("failed", 1_000)
-    assert "again and again" in told["analyst"].error
+    assert "repeatedly" in told["analyst"].error
 
 
 @pytest.mark.parametrize("url", ["ftp://cllama/history", "cllama:8080/history", "http://"])
