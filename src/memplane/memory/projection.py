@@ -57,7 +57,7 @@ DISTILLED = "distilled"
 """The note with the last summarised upload: up to there a replay calls no LLM."""
 
 
-Prepared = PreparedDocument | HistoryLine
+Prepared = PreparedDocument | HistoryLine | TurnPayload
 """A body that its writer has parsed already."""
 
 
@@ -212,7 +212,7 @@ def _apply_body(writer: Writer, entry: Entry, ready: Prepared | None) -> None:
     if entry.op is Op.HISTORY:
         _project_turns(writer, entry, _history_turns(entry, ready))
         return
-    match decode(entry):
+    match ready if isinstance(ready, TurnPayload) else decode(entry):
         case TurnPayload() as said:
             _note_about(writer, entry, said)
             _project_turns(writer, entry, _turns(entry, said))

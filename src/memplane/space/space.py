@@ -153,6 +153,7 @@ class Space:
         given = _given_id(id, idempotency_key)
         window = check_window(idempotency_window, keyed=idempotency_key is not None and id is None)
         draft = self._context.recorder.draft(given or new_id("turn", now), Op.TURN, said)
+        ready = None if self._context.settings.redact_ledger else said
 
         def work(writer: Writer) -> Retained:
             named = given
@@ -160,7 +161,8 @@ class Space:
                 named = current_id(writer, idempotency_key, now - window)
             if named is not None and (before := _seen_before(writer, named)):
                 return before
-            entry = projection.record(writer, msgspec.structs.replace(draft, id=named or draft.id), now)
+            new = draft if named in (None, draft.id) else msgspec.structs.replace(draft, id=named)
+            entry = projection.record(writer, new, now, ready=ready)
             return Retained(id=entry.id, seq=entry.seq)
 
         return self._context.write("retain", work)
