@@ -6,8 +6,8 @@ import signal
 
 import msgspec
 import pytest
-from tests.support.command_line import Inside
 
+from command_line import Inside
 from memplane.cli.sync import remembered
 
 

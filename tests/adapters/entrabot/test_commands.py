@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.command_line import the_app
 from typer.testing import CliRunner
 
 from azure_cli import MISSING, fake_az
 from blob_server import CONTAINER, TOKEN, BlobServer
+from command_line import the_app
 from memplane.__main__ import open_plane
 from memplane.adapters.entrabot import moving
 from memplane.adapters.entrabot.config import config_from, read_env, write_env
