@@ -83,7 +83,7 @@ def multihop(
     cache: Cache = None,
     embeddings: Embeddings = True,
 ) -> None:
-    """MultiHop-RAG: measure which documents and passages are found, and abstention without an answer."""
+    """MultiHop-RAG: measure found documents and passages, and unanswerable questions."""
     _measure(call, "multihop", file, compare=compare, limit=limit, cache=cache, embeddings=embeddings)
 
 
@@ -105,7 +105,7 @@ def conflicts(
 
 @command(group, examples=["memplane eval msc", "memplane eval msc msc-facts.json --limit 100 --json"])
 def msc(call: CommandContext, file: File = None, limit: Limit = None) -> None:
-    """Multi-Session Chat: measure the gate and fact extraction against human-written facts."""
+    """Multi-Session Chat: compare what is kept and extracted with human-written facts."""
     _measure(call, "msc", file, limit=limit)
 
 

@@ -49,7 +49,7 @@ def mint(
         str | None, typer.Option("--tenant", metavar="NAME", help="Tenant (default: the default tenant).")
     ] = None,
 ) -> None:
-    """Create a token and print it. A token cannot be revoked; use a key for that.
+    """Create a token and print it. A token cannot be revoked; a key can.
 
     Set the signing secret in MEMPLANE_JWT_SECRET_FILE or MEMPLANE_JWT_SECRET.
     """

@@ -47,7 +47,7 @@ from memplane.terminal.output import line, table
 app = typer.Typer()
 entrabot = typer.Typer(help="Manage EntraBot's memory, local or in the cloud.", no_args_is_help=True)
 persona = typer.Typer(help="Sync Claude Code's memory of this project.", no_args_is_help=True)
-promises = typer.Typer(help="Track promises.", no_args_is_help=True)
+promises = typer.Typer(help="List, add and resolve promises.", no_args_is_help=True)
 hook = typer.Typer(help="Block Claude Code from writing local memory files.")
 app.add_typer(entrabot, name="entrabot")
 entrabot.add_typer(persona, name="persona")
@@ -322,7 +322,7 @@ def summary(
     keep_memory_local: KeepLocal = False,
     env_file: EnvFile = None,
 ) -> None:
-    """Write the summary of a day, sorted by threads that need attention."""
+    """Write the summary of a day: threads to answer, answered, or begun by the agent."""
     place = _memory_location(call, env_file=env_file, to=to, keep_local=keep_memory_local)
     with place.opened(call) as backend:
         found = summaries.summarize(
