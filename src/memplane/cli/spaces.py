@@ -31,7 +31,7 @@ def stats(call: CommandContext) -> None:
 
 @command(app, examples=["memplane doctor", "memplane doctor --json"])
 def doctor(call: CommandContext) -> None:
-    """Check a space for damage, duplicates, stale facts, secrets and cycles. Exit code 3 on a problem."""
+    """Check a space for damage, duplicates, stale facts, secrets and injected memory. Exit code 3 on a problem."""
     space = call.existing_space()
     with call.out.progress("Examining"):
         found = examine(space)
