@@ -10,10 +10,16 @@ import psycopg
 from psycopg import Connection, Cursor
 from psycopg.types import TypeInfo
 
-from memplane.storage.postgres.connections import PLANNING
+from memplane.storage.postgres.connections import SESSION_SETTINGS
 from memplane.storage.postgres.migrate import ROLE, SCHEMA, tables
 from memplane.storage.postgres.text import Vector, adapt
 
+_PLANNING = {
+    name: value
+    for name, value in SESSION_SETTINGS.items()
+    if name.startswith(("enable_", "random_", "jit", "max_parallel_"))
+}
+"""The settings that decide how a statement is planned."""
 _TIMES = {"at", "created", "updated", "time_from", "time_until"}
 """No two of them are alike, as a rule."""
 
@@ -124,7 +130,7 @@ def explaining(
         kind = TypeInfo.fetch(connection, "halfvec")
         assert kind is not None
         adapt(connection, kind)
-        connection.execute("; ".join(f"SET {name} = {value}" for name, value in PLANNING.items()).encode())
+        connection.execute("; ".join(f"SET {name} = {value}" for name, value in _PLANNING.items()).encode())
         connection.execute(
             f"SET search_path = {SCHEMA}, public; SET plan_cache_mode = force_generic_plan; SET enable_sort = {sorts}; "
             f"SET memplane.tenant = '{tenant}'; SET memplane.space = '{space}'; SET ROLE {ROLE}".encode()

@@ -221,7 +221,7 @@ class _Scanner:
 
 
 class _Open:
-    """An open block: `goes_on` says whether a line belongs to it; by default it is one line."""
+    """An open block: `continues` says whether a line belongs to it; by default, a block is one line."""
 
     kind = BlockKind.PARAGRAPH
     done = False

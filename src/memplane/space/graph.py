@@ -37,7 +37,7 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     further: tuple[Memory, ...] = ()
     """Of what the subject's facts name, where that is a subject too."""
     more: bool = False
-    """Whether the subject has more facts than are told."""
+    """Whether the subject has more facts than are returned."""
     alike: tuple[str, ...] = ()
     """Where it has none: subjects whose name holds all words of this one."""
 

@@ -40,7 +40,7 @@ _AT_ONCE = timedelta(minutes=1)
 
 
 class TimelineEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry, told."""
+    """One entry as text."""
 
     seq: int
     id: str
@@ -65,7 +65,7 @@ def timeline_page(
     reader: Reader, narrowed: EntryFilter, *, before: int | None, limit: int
 ) -> list[TimelineEvent]:
     """At most `limit` of those that came before that place, the newest first. A filter that takes almost nothing is
-    given up after a while: what it found by then is told."""
+    given up after a while: what it found by then is returned."""
     last = reader.ledger.head().seq + 1
     end = last if before is None else min(max(before, 0), last)
     return [timeline_event(reader, entry) for entry in reader.ledger.before(end, narrowed, limit=limit)]

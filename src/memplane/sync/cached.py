@@ -85,7 +85,7 @@ class CachedText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CachedBackend:
-    """`Backend` over an object store and a directory of this machine."""
+    """`TextBackend` over an object store and a local directory."""
 
     def __init__(
         self,

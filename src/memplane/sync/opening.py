@@ -106,7 +106,7 @@ def open_store(
 ) -> ObjectStore:
     """The store at a URL. Nothing is asked of it yet: whether it is there and lets us in shows with the first request.
 
-    `patience` is a `cloud.Patience`; `token` fetches bearer tokens for Azure in place of the environment's credential.
+    `patience` is a `cloud.RetryPolicy`; `token` fetches bearer tokens for Azure in place of the environment's credential.
     """
     scheme, found, rest = url.strip().partition("://")
     if not found:

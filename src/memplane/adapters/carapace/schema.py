@@ -105,13 +105,13 @@ def checked(schema: Schema, given: object) -> dict[str, Any]:
     """The arguments with the schema's defaults. Raises `ArgumentsInvalid` with every violation and the first invalid
     field."""
     found = violations(schema, given)
-    told = list(itertools.islice(found, _VIOLATIONS_LISTED_MAX))
-    if told:
-        words = [f"{violation.path or '/'}: {violation.message}" for violation in told]
+    listed = list(itertools.islice(found, _VIOLATIONS_LISTED_MAX))
+    if listed:
+        words = [f"{violation.path or '/'}: {violation.message}" for violation in listed]
         more = sum(1 for _ in found)
         if more:
             words.append(f"and {more} more")
-        field = told[0].path.removeprefix("/") or None
+        field = listed[0].path.removeprefix("/") or None
         raise ArgumentsInvalid(f"Argument validation failed: {'; '.join(words)}", field=field)
     assert isinstance(given, dict)
     properties: dict[str, Schema] = schema["properties"]

@@ -20,7 +20,7 @@ from memplane.safety.sanitize import shortened
 from memplane.space import Space
 from memplane.types import STORABLE_KINDS, Memory
 
-# The four memory tools as data: names, descriptions and arguments. The manifest in `plugins/memory` is the only
+# The four memory tools as data: names, descriptions and arguments. The manifest in `plugin/` is the only
 # definition; every adapter that offers these tools reads it here.
 
 
@@ -118,10 +118,10 @@ def show_brief(space: Space, brief: Brief, arguments: Arguments) -> Result:
     """A brief as data; an adapter may add its text."""
     entries: list[Result] = []
     for entry in brief.entries:
-        told = _entry(entry, entry.content) | {"age_days": entry.age_days}
+        fields = _entry(entry, entry.content) | {"age_days": entry.age_days}
         if arguments["include_provenance"]:
-            told |= {"session_id": entry.caller.session, "group": space.owner}
-        entries.append(told)
+            fields |= {"session_id": entry.caller.session, "group": space.owner}
+        entries.append(fields)
     return {
         "entries": entries,
         "generated_at": iso(brief.generated_at),

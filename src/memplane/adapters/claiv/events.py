@@ -77,9 +77,11 @@ def feedback(call: HttpCall) -> Response:
     query."""
     body: FeedbackBody = call.body
     recall_id = call.path_params["recall_id"]
-    told = read_recall_id(recall_id)
-    space = call.existing_space(told.owner)
+    recalled = read_recall_id(recall_id)
+    space = call.existing_space(recalled.owner)
     recorded = 0
     if space is not None:
-        recorded = space.feedback(body.selected_ids, told.facts, recall=iso(told.at), rating=body.user_rating)
+        recorded = space.feedback(
+            body.selected_ids, recalled.facts, recall=iso(recalled.at), rating=body.user_rating
+        )
     return answer(FeedbackResponse(recall_id=recall_id, facts_recorded=recorded))

@@ -28,8 +28,8 @@ def memory_block(service: str, blocks: Sequence[ServiceBlock]) -> str:
 
 def runtime_context(parts: Sequence[str], *, now: Instant, timezone: str = "") -> str:
     """The text of the message: the header, each part that is not empty, and the time, separated by blank lines."""
-    told = [part for part in parts if part]
-    return "\n\n".join([NOTICE, *told, time_line(now, timezone)])
+    present = [part for part in parts if part]
+    return "\n\n".join([NOTICE, *present, time_line(now, timezone)])
 
 
 def time_line(now: Instant, timezone: str = "") -> str:

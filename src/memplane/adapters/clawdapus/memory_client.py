@@ -446,12 +446,12 @@ def _understood(answer: _Answer, service: str) -> RecallOutcome:
             found = gojson.decode(answer.body, _RECALLED)
         except (gojson.NotJson, msgspec.ValidationError) as exc:
             answer.status, answer.error = MemoryStatus.FAILED, f"parse recall response: {exc}"
-    told = _outcome("recall", answer)
-    if not told.ok:
-        return RecallOutcome(**msgspec.structs.asdict(told))
+    outcome = _outcome("recall", answer)
+    if not outcome.ok:
+        return RecallOutcome(**msgspec.structs.asdict(outcome))
     blocks = [_block(it) for it in (found.memories if found else None) or ()]
     governed = govern(blocks)
-    fields = msgspec.structs.asdict(told) | {"removed": governed.removed, "detail": ""}
+    fields = msgspec.structs.asdict(outcome) | {"removed": governed.removed, "detail": ""}
     text = memory_block(service, governed.blocks)
     return RecallOutcome(**fields, blocks=governed.blocks, returned=len(blocks), text=text)
 

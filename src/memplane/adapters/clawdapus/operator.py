@@ -99,23 +99,23 @@ def backfill(
                     restart=restart,
                     advance=lambda _agent, read, total: advance(read, total),
                 )
-                told = run.run(client, target)
-            done.append(told)
-            if told.replayed:
-                call.out.print_part(line(f"Replayed {_entries(told.replayed)} for {told.agent}"))
-            _warn(call, told)
+                result = run.run(client, target)
+            done.append(result)
+            if result.replayed:
+                call.out.print_part(line(f"Replayed {_entries(result.replayed)} for {result.agent}"))
+            _warn(call, result)
     _backfilled(call, place, done)
 
 
-def _warn(call: CommandContext, told: ReplayResult) -> None:
-    if told.resumed:
-        call.out.note(f"{told.agent}: continued an interrupted run; --restart starts from the beginning")
-    if told.scrubbed:
-        call.out.note(f"{told.agent}: {counted(told.scrubbed, 'secret', 'secrets')} redacted")
-    if told.rejected:
-        first = told.rejected[0]
+def _warn(call: CommandContext, result: ReplayResult) -> None:
+    if result.resumed:
+        call.out.note(f"{result.agent}: continued an interrupted run; --restart starts from the beginning")
+    if result.scrubbed:
+        call.out.note(f"{result.agent}: {counted(result.scrubbed, 'secret', 'secrets')} redacted")
+    if result.rejected:
+        first = result.rejected[0]
         call.out.warn(
-            f"{told.agent}: {counted(len(told.rejected), 'line', 'lines')} skipped; "
+            f"{result.agent}: {counted(len(result.rejected), 'line', 'lines')} skipped; "
             f"{first.source} line {first.number}: {first.reason}"
         )
 

@@ -85,9 +85,9 @@ def _call(caller: CallerFacts, params: Params) -> Any:
     if not isinstance(arguments, dict):
         raise RpcError(INVALID_PARAMS, f"invalid arguments: expected object, got {kind_of(arguments)}")
     results = query(caller.rows(), _query_text(arguments), _limit(arguments))
-    told = {"results": [msgspec.to_builtins(result) for result in results]}
-    text = msgspec.json.encode(told).decode()
-    return {"structuredContent": told, "content": [{"type": "text", "text": text}]}
+    document = {"results": [msgspec.to_builtins(result) for result in results]}
+    text = msgspec.json.encode(document).decode()
+    return {"structuredContent": document, "content": [{"type": "text", "text": text}]}
 
 
 def query(rows: Iterable[Memory], query: str, limit: int) -> list[QmdResult]:

@@ -79,8 +79,8 @@ def _call(message: Mapping[str, Any], methods: Mapping[str, Method]) -> Any:
 
 
 def _failed(id_: str | int | None, error: RpcError) -> bytes:
-    told = {"code": error.code, "message": str(error)}
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "error": told})
+    failure = {"code": error.code, "message": str(error)}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "error": failure})
 
 
 def text_of(params: Params, name: str) -> str:

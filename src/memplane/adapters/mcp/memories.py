@@ -190,7 +190,7 @@ def _recall(space: Space, given: Arguments) -> McpToolResult:
         include_superseded=given["include_superseded"],
         limits=Limits(tokens=given.get("max_tokens")),
     )
-    told = space.recall(request)
+    recalled = space.recall(request)
     blocks = [
         {
             "id": block.id,
@@ -200,11 +200,16 @@ def _recall(space: Space, given: Arguments) -> McpToolResult:
             "ts": block.ts,
             "score": block.score,
         }
-        for block in told.blocks
+        for block in recalled.blocks
     ]
-    data = {"text": told.text, "tokens": told.tokens, "blocks": blocks, "degraded": list(told.degraded)}
-    notes = "".join(f"\nThe answer may be incomplete: {reason}." for reason in told.degraded)
-    return McpToolResult((told.text or "No relevant memories.") + notes, data)
+    data = {
+        "text": recalled.text,
+        "tokens": recalled.tokens,
+        "blocks": blocks,
+        "degraded": list(recalled.degraded),
+    }
+    notes = "".join(f"\nThe answer may be incomplete: {reason}." for reason in recalled.degraded)
+    return McpToolResult((recalled.text or "No relevant memories.") + notes, data)
 
 
 def _delete(space: Space, given: Arguments) -> McpToolResult:

@@ -102,8 +102,8 @@ class ProviderResponse:
         if not self.is_stream:
             body = self._body()
             return _charge([body.get("usage")]) if isinstance(body, dict) else Charge()
-        told = (decode_leniently(found[1]) for found in _USAGE.finditer(self.text()))
-        return _charge([_usage_of(event) for event in told if isinstance(event, dict)])
+        events = (decode_leniently(found[1]) for found in _USAGE.finditer(self.text()))
+        return _charge([_usage_of(event) for event in events if isinstance(event, dict)])
 
     def _body(self) -> Any:
         return decode_leniently(self.text())

@@ -298,7 +298,7 @@ def _beside_last_user(roles: list[str], api: Api) -> int:
 def _unfolded(text: Extent, brief: str, context: str) -> list[tuple[Extent, bytes]]:
     """Convert a plain input into a list; the user's text keeps its spelling."""
     before = b"".join(
-        _encode({"role": "system", "content": told}) + b"," for told in (brief, context) if told
+        _encode({"role": "system", "content": part}) + b"," for part in (brief, context) if part
     )
     return [
         (Extent(text.start, text.start), b"[" + before + b'{"role":"user","content":'),

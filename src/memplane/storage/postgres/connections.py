@@ -36,7 +36,7 @@ _PREPARED_MAX = 500
 """Each connection plans a statement once, with its first use: planning takes longer than execution."""
 _REWRITE_WAIT_MS = 2_000
 _SHORTEST_S = 0.01
-_SETTINGS = {
+SESSION_SETTINGS = {
     "idle_in_transaction_session_timeout": "120s",
     "search_path": f"{SCHEMA}, public",
     "client_encoding": "UTF8",
@@ -56,12 +56,6 @@ _SETTINGS = {
 One plan serves all spaces, and these differ by four orders of magnitude: a full scan is as good as an index for
 a hundred rows, and not for a million. So every table is read through an index, row by row.
 """
-PLANNING = {
-    name: value
-    for name, value in _SETTINGS.items()
-    if name.startswith(("enable_", "random_", "jit", "max_parallel_"))
-}
-"""The settings that decide how a statement is planned."""
 
 # The pool retries five times a second, and would log each time. A waiting caller gets an error with the reason.
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
@@ -100,7 +94,7 @@ class Connections:
         self._wait_s = wait_s
         self._vectors: TypeInfo | None = None
         patience = f"{statement_seconds_max:d}s"
-        self._settings = {**_SETTINGS, "statement_timeout": patience, "lock_timeout": patience}
+        self._settings = {**SESSION_SETTINGS, "statement_timeout": patience, "lock_timeout": patience}
         self._pools = self._made()
         self._parents: _Pools | None = None
         """Kept and never used, so that a child process does not clean up its parent's pools."""

@@ -92,19 +92,19 @@ class PodBackfill:
 
     def run(self, client: BlockingMemoryClient, target: Target) -> ReplayResult:
         """Send the entries in file order. Raises `InvalidRequest` at the first one that the service rejects."""
-        told = ReplayResult(agent=target.agent)
+        result = ReplayResult(agent=target.agent)
         history = self._directory.history(target.agent)
         if history is None:
-            return told
+            return result
         buried = tombstoned_ids(self._directory, target.agent, self._service)
         with history, self._directory.backfills(self._service) as marks:
             name = f"{agent_directory_name(target.agent)}.json"
             mark = None if self._restart else self._mark(marks, name)
             if mark is not None and not self._exists(history, mark):
                 mark = None
-            told.resumed = mark is not None
-            self._replay(client, target, history, buried, told, _Marks(marks, name, self._task, mark))
-        return told
+            result.resumed = mark is not None
+            self._replay(client, target, history, buried, result, _Marks(marks, name, self._task, mark))
+        return result
 
     def _replay(
         self,
@@ -112,7 +112,7 @@ class PodBackfill:
         target: Target,
         history: SafeDirectory,
         buried: set[str],
-        told: ReplayResult,
+        result: ReplayResult,
         marks: "_Marks",
     ) -> None:
         reader = read_session(history, after=self._after, near=marks.begin(self._after))
@@ -120,25 +120,25 @@ class PodBackfill:
             for item in reader:
                 self._advance(target.agent, reader.bytes_read, reader.bytes_total)
                 if isinstance(item, RejectedLine):
-                    told.rejected.append(item)
+                    result.rejected.append(item)
                     continue
                 if marks.skips(item):
                     continue
                 if item.id in buried:
-                    told.buried += 1
+                    result.buried += 1
                     continue
                 head = _head(item.line)
                 if head.status == FAILED:
-                    told.failed_turns += 1
+                    result.failed_turns += 1
                     continue
-                if self._limit and told.replayed == self._limit:
+                if self._limit and result.replayed == self._limit:
                     break
                 outcome = client.retain(target.manifest, _request(target, item, head), url=self._url)
                 if not outcome.ok:
                     marks.save()
                     raise InvalidRequest(f'backfill "{target.agent}": {refusal(outcome)}')
-                told.replayed += 1
-                told.scrubbed += outcome.removed
+                result.replayed += 1
+                result.scrubbed += outcome.removed
                 marks.reach(item)
         except BaseException:
             marks.save()
