@@ -171,8 +171,8 @@ def is_useful(proposition: Proposition, catalog: PredicateCatalog) -> bool:
 def utility_of_message(
     text: str, propositions: Sequence[Proposition], catalog: PredicateCatalog, *, before: str = ""
 ) -> float:
-    """How much can be learned from a message: one that scores `UTILITY_MIN` goes to the LLM. `before` is the message
-    it answers, which decides whether a bare `yes` means something."""
+    """How much can be learned from a whole message; the evaluation measures it. `before` is the message it answers,
+    which decides whether a bare `yes` means something."""
     prior = max(
         (utility(proposition, catalog) for proposition in propositions if proposition.noted is None),
         default=0.0,
