@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
@@ -88,12 +89,36 @@ class Space:
         self.owner = context.owner
         self.caller = context.caller
         self.settings = context.settings
-        self.documents = Documents(context)
-        self.files = Files(context)
-        self.facts = Facts(context)
-        self.review = Review(context)
-        self.overview = Overview(context)
-        self.ledger = Ledger(context)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """Documents and collections."""
+        return Documents(self._context)
+
+    @cached_property
+    def files(self) -> Files:
+        """Files that an agent keeps under `/memories`."""
+        return Files(self._context)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Keyed facts, and defaults learned from runs."""
+        return Facts(self._context)
+
+    @cached_property
+    def review(self) -> Review:
+        """What waits for a person: conflicts, drafts, quarantine."""
+        return Review(self._context)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """The space as a person looks at it: summary, timeline, graph, comparison."""
+        return Overview(self._context)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger: verify, replay, export, receipts, audit."""
+        return Ledger(self._context)
 
     if not TYPE_CHECKING:  # a type checker reports the old names
 

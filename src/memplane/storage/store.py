@@ -4,8 +4,8 @@
 space, so none can read across spaces. A store maps rows and keeps order; it holds no policy.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -101,12 +101,12 @@ class Store:
 
     def __init__(self, database: Database, owner: str) -> None:
         self.database = database
-        self.owner = owner
+        self._owner = owner
         self._commits = GroupCommit(self._transaction, database.fatal)
 
     def read(self) -> AbstractContextManager[Reader]:
         """A consistent snapshot; cheap, never blocked by a writer."""
-        return _Reading(self.database.read(), self.owner)
+        return _Reading(self.database.read(), self._owner)
 
     def write(self, work: Callable[[Writer], T]) -> T:
         """Run `work` in a transaction and return its result once that is durable.
@@ -124,10 +124,18 @@ class Store:
         """See `Database.check`."""
         return self.database.check()
 
-    def _transaction(self) -> "_Writing":
-        return _Writing(self)
+    @contextmanager
+    def _transaction(self) -> Iterator[tuple[WriteSession, Writer]]:
+        try:
+            with self.database.write() as connection:
+                session = WriteSession(connection, self._owner)
+                before = session.head
+                yield session, Writer(session)
+        except StorageUncertain:
+            if session.head == before or not self._is_written(session.head):
+                raise
 
-    def is_written(self, head: LedgerHead) -> bool:
+    def _is_written(self, head: LedgerHead) -> bool:
         """Whether an entry is in the chain after a commit of unknown outcome. Its digest covers a salt, so no other entry has
         it. The write transaction waits for a server that is still busy with the lost commit."""
         try:
@@ -156,33 +164,3 @@ class _Reading:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.__exit__(kind, error, trace)
-
-
-class _Writing:
-    """A write transaction for the length of a block. A plain class, because every write takes one."""
-
-    __slots__ = ("_before", "_connection", "_session", "_store")
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._connection = store.database.write()
-
-    def __enter__(self) -> tuple[WriteSession, Writer]:
-        connection = self._connection.__enter__()
-        try:
-            self._session = WriteSession(connection, self._store.owner)
-        except BaseException as exc:
-            self._connection.__exit__(type(exc), exc, exc.__traceback__)
-            raise
-        self._before = self._session.head
-        return self._session, Writer(self._session)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._connection.__exit__(kind, error, trace)
-        except StorageUncertain:
-            head = self._session.head
-            if head == self._before or not self._store.is_written(head):
-                raise

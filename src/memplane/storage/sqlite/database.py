@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import ClassVar
 
 import apsw
@@ -102,76 +101,37 @@ class SqliteDatabase:
         connection.close()
 
 
-class writing:  # noqa: N801 - used like a function
-    """A write transaction on the one connection that writes, which `writer` returns under the lock. A plain class, because
-    every write takes one."""
-
-    __slots__ = ("_connection", "_durable", "_lock", "_path", "_sql", "_wait", "_writer")
-
-    def __init__(
-        self,
-        writer: Callable[[], apsw.Connection],
-        path: Path,
-        lock: threading.Lock,
-        sql: dict[str, str],
-        *,
-        durable: bool,
-        wait: bool,
-    ) -> None:
-        self._writer = writer
-        self._path = path
-        self._lock = lock
-        self._sql = sql
-        self._durable = durable
-        self._wait = wait
-        self._connection: apsw.Connection | None = None
-
-    def __enter__(self) -> SqliteConnection:
-        if not self._wait and self._lock.locked():
-            raise StorageBusy(f"{self._path.name}: another thread is writing to it; nothing was written")
-        self._lock.acquire()
-        try:
-            with translate_sqlite_errors(self._path):
-                return SqliteConnection(self._begun(), self._sql)
-        except BaseException:
-            self._release()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        connection = self._connection
-        assert connection is not None
-        translation = translate_sqlite_errors(self._path)
-        try:
-            with translation:
-                if error is None:
-                    connection.execute("COMMIT")
-        finally:
-            self._release()
-        translation.__exit__(kind, error, trace)
-
-    def _begun(self) -> apsw.Connection:
-        self._connection = connection = self._writer()
-        if not self._durable:
+@contextmanager
+def writing(
+    writer: Callable[[], apsw.Connection],
+    path: Path,
+    lock: threading.Lock,
+    sql: dict[str, str],
+    *,
+    durable: bool,
+    wait: bool,
+) -> Iterator[SqliteConnection]:
+    """A write transaction on the one connection that writes, which `writer` returns under the lock."""
+    if not wait and lock.locked():
+        raise StorageBusy(f"{path.name}: another thread is writing to it; nothing was written")
+    with lock, translate_sqlite_errors(path):
+        connection = writer()
+        if not durable:
             connection.pragma("synchronous", "normal")
-        if not self._wait:
+        if not wait:
             connection.set_busy_timeout(_TRY_WAIT_MS)
-        if connection.in_transaction:  # an interrupt came before it could be undone
-            connection.execute("ROLLBACK")
-        connection.execute("BEGIN IMMEDIATE")
-        return connection
-
-    def _release(self) -> None:
-        """Undo what is not committed, restore the settings of the connection, and let the next writer in."""
-        connection = self._connection
         try:
-            if connection is not None:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                if not self._durable:
-                    connection.pragma("synchronous", "full")
-                if not self._wait:
-                    connection.set_busy_timeout(BUSY_MS)
+            if connection.in_transaction:  # an interrupt came before it could be undone
+                connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
+            yield SqliteConnection(connection, sql)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
         finally:
-            self._lock.release()
+            if not durable:
+                connection.pragma("synchronous", "full")
+            if not wait:
+                connection.set_busy_timeout(BUSY_MS)
