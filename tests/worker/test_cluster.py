@@ -66,7 +66,7 @@ def failing(monkeypatch, plane, error):
     real = plane._parts.worker.step
 
     def step(store, *, reading=True):
-        if store._owner == "sick":
+        if store.owner == "sick":
             raise error
         return real(store, reading=reading)
 
