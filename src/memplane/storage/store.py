@@ -101,12 +101,12 @@ class Store:
 
     def __init__(self, database: Database, owner: str) -> None:
         self.database = database
-        self._owner = owner
+        self.owner = owner
         self._commits = GroupCommit(self._transaction, database.fatal)
 
     def read(self) -> AbstractContextManager[Reader]:
         """A consistent snapshot; cheap, never blocked by a writer."""
-        return _Reading(self.database.read(), self._owner)
+        return _Reading(self.database.read(), self.owner)
 
     def write(self, work: Callable[[Writer], T]) -> T:
         """Run `work` in a transaction and return its result once that is durable.
@@ -128,7 +128,7 @@ class Store:
     def _transaction(self) -> Iterator[tuple[WriteSession, Writer]]:
         try:
             with self.database.write() as connection:
-                session = WriteSession(connection, self._owner)
+                session = WriteSession(connection, self.owner)
                 before = session.head
                 yield session, Writer(session)
         except StorageUncertain:
