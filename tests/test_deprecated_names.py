@@ -1,8 +1,12 @@
 """Names of earlier versions keep working, and say what to use instead."""
 
+import sys
+from importlib import import_module
+
 import pytest
 
 import memplane
+from memplane.moved import MOVED
 
 
 def test_a_renamed_export_keeps_working():
@@ -31,3 +35,40 @@ def test_a_renamed_method_of_the_plane_keeps_working(plane):
         owners = plane.whose("default", memplane.ResourceKind.DOCUMENT, "nothing")
 
     assert owners == plane.owners_of("default", memplane.ResourceKind.DOCUMENT, "nothing")
+
+
+@pytest.mark.parametrize(
+    ("old", "name"),
+    [
+        ("memplane.doctor", "examine"),
+        ("memplane.doors.entrabot", "__path__"),
+        ("memplane.doors.entrabot.overlay", "install"),
+        ("memplane.doors.ipc.brief", "get_brief"),
+        ("memplane.doors.tool.handler", "MemplaneMemoryTool"),
+        ("memplane.governance.audit", "AuditLog"),
+        ("memplane.governance.redact", "redact_tree"),
+        ("memplane.identity.keys", "Grant"),
+        ("memplane.objects.cached", "CachedBackend"),
+        ("memplane.objects.opening", "open_store"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_moved_module_keeps_its_name(monkeypatch, old, name):
+    """
+    What the documentation imported from a module is imported from its old name, with a warning.
+    """
+    for loaded in [it for it in sys.modules if it in MOVED]:
+        monkeypatch.delitem(sys.modules, loaded)
+
+    with pytest.warns(DeprecationWarning, match=MOVED[old]):
+        module = import_module(old)
+
+    assert name == "__path__" or getattr(module, name) is getattr(import_module(MOVED[old]), name)
+
+
+def test_an_unknown_module_is_an_import_error():
+    """
+    Other names fail as for any package.
+    """
+    with pytest.raises(ModuleNotFoundError):
+        import_module("memplane.doors.nonsense")

@@ -20,7 +20,7 @@ SOURCE = ROOT / "src" / "memplane"
 
 # From the bottom up. A module imports from its own layer or from those below it.
 LAYERS = (
-    ("errors", "entropy"),
+    ("errors", "entropy", "moved"),
     ("clock",),
     ("types", "config"),
     ("storage", "models"),

@@ -10,6 +10,7 @@ import warnings
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.main import Memplane
+from memplane.moved import keep_old_names
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall
 from memplane.space import Space
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 # Names of earlier versions, which keep working.
+keep_old_names()
 _RENAMED = {"Sort": ResourceKind}
 
 

@@ -585,3 +585,13 @@ def test_every_refusal_is_in_the_reference():
         if code != "invalid_request"
         and not any(line.startswith(f"| {status}") and f"`{code}`" in line for line in told)
     ] == []
+
+
+def test_a_method_that_is_not_allowed_is_answered_with_all_that_are(plane):
+    """
+    Several patterns may match one path; `Allow` names the methods of each.
+    """
+    operations = [route for adapter in all_adapters(plane, Settings()) for route in adapter.routes]
+    router = PathRouter(operations, serve=lambda *_: None)
+
+    assert router._methods_at("/v6/collections/alpha/documents") == ["DELETE", "GET", "HEAD", "POST"]

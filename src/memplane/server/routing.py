@@ -40,12 +40,12 @@ class PathRouter(routing.Router):
                 self._sockets[operation.path] = operation
             else:
                 by_path.setdefault(operation.path, []).append(operation)
-        routes = [PathRoute(path, found, serve) for path, found in by_path.items()]
+        routes = [PathRoute(path, found, serve, self._methods_at) for path, found in by_path.items()]
         self._fixed = {route.path: route for route in routes if not route.param_convertors}
         self._serve = serve
         self._hint = hint
-        patterns = [route for route in routes if route.param_convertors]
-        super().__init__(patterns, redirect_slashes=False, default=self._not_found, lifespan=lifespan)
+        self._patterns = [route for route in routes if route.param_convertors]
+        super().__init__(self._patterns, redirect_slashes=False, default=self._not_found, lifespan=lifespan)
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -72,21 +72,36 @@ class PathRouter(routing.Router):
     def has(self, path: str) -> bool:
         return path in self._fixed
 
+    def _methods_at(self, path: str) -> list[str]:
+        """The methods of every route that matches, for an error: several patterns may match one path."""
+        fixed = self._fixed.get(path)
+        matching = (
+            [route for route in self._patterns if route.path_regex.match(path)] if fixed is None else [fixed]
+        )
+        return sorted({method for route in matching for method in route.methods or ()})
+
 
 class PathRoute(routing.Route):
     """All operations on one path."""
 
-    def __init__(self, path: str, operations: Sequence[Operation], serve: Serve) -> None:
+    def __init__(
+        self,
+        path: str,
+        operations: Sequence[Operation],
+        serve: Serve,
+        methods_at: Callable[[str], list[str]],
+    ) -> None:
         self._operations = {method: one for one in operations for method in one.methods}
         if "GET" in self._operations:
             self._operations.setdefault("HEAD", self._operations["GET"])
         self._serve = serve
+        self._methods_at = methods_at
         super().__init__(_template(path), self.handle, methods=self._operations)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         operation = self._operations.get(scope["method"])
         if operation is None:
-            allowed = ", ".join(sorted(self._operations))
+            allowed = ", ".join(self._methods_at(scope["path"]))
             refused = "speaks no websockets; it takes" if scope["method"] == _WEBSOCKET else "takes"
             raise HttpError(405, "method_not_allowed", f"this path {refused} {allowed}", {"allow": allowed})
         await self._serve(operation, scope, receive, send)
