@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from functools import cached_property
 from types import CodeType, FrameType
 from typing import Any
 
@@ -38,7 +39,11 @@ def parts_of_space() -> dict[str, int]:
     """The public names of the objects that a space has as attributes."""
     memplane = importlib.import_module("memplane").Memplane
     with tempfile.TemporaryDirectory() as data, memplane.open(data, embedder=None) as plane:
-        held = {name: type(value) for name, value in vars(plane.space("alice")).items()}
+        space = plane.space("alice")
+        made_on_use = [
+            name for name, value in vars(type(space)).items() if isinstance(value, cached_property)
+        ]
+        held = {name: type(getattr(space, name)) for name in (*vars(space), *made_on_use)}
     return {
         name: len(public(cls))
         for name, cls in held.items()
@@ -58,8 +63,8 @@ def count(command: Any, *_: object, **__: object) -> None:
     space = importlib.import_module("memplane").Space
     found = {
         "seam": seam(),
-        "space": len(public(space)),
-        "parts": parts_of_space(),
+        "space": len(set(public(space)) - set(parts := parts_of_space())),
+        "parts": parts,
         "help": list(help_texts(command)),
     }
     print(json.dumps(found))
