@@ -518,8 +518,8 @@ class Space:
         return enrich(self._context, progress)
 
     def compact(self, *, day: str | None = None, dry_run: bool = False) -> CompactionReport:
-        """Condense the days whose retention is over into digests and drafts, then remove their raw entries; or condense one
-        day, which is removed only if its retention is over.
+        """Condense the days whose retention has ended into digests and drafts, then remove their raw entries; or condense one
+        day, which is removed only if its retention has ended.
 
         Raises `LLMFailed` if a language model is configured and does not answer: entries it has not read are not removed.
         """
