@@ -25,7 +25,7 @@ from memplane.documents.chunk import ChunkSizes, chunks_of, sections_of
 from memplane.documents.parsed import BlockKind
 from memplane.documents.text import parse_plain
 from memplane.extract.relevance import Question
-from memplane.recall.render import tokens_of
+from memplane.recall.tokens import tokens_of
 from memplane.storage.words import stems_of
 from memplane_eval.files import read_json
 

@@ -16,7 +16,7 @@ from memplane.clock import to_instant
 from memplane.documents.preparation import prepare_document
 from memplane.errors import InvalidRequest
 from memplane.ledger.payloads import DocumentPayload
-from memplane.recall.render import tokens_of
+from memplane.recall.tokens import tokens_of
 from memplane_eval.files import read_json
 from memplane_eval.report import EVERYTHING, Row
 from memplane_eval.retrieval import EvalQuestion, EvalStore, EvalTurn, recall_at

@@ -10,8 +10,8 @@ from tests.conftest import HandClock, costly, fresh_plane
 
 from memplane.documents.search import apportioned
 from memplane.errors import InvalidRequest, NotFound
-from memplane.recall.render import tokens_of
 from memplane.recall.result import DEGRADED, Limits
+from memplane.recall.tokens import tokens_of
 from memplane.types import DocumentStatus
 
 HANDBOOK = """\

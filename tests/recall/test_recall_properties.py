@@ -18,8 +18,9 @@ from tests.support.stub_embedder import StubEmbedder
 from engines import HOME, both_engines
 from memplane import Memplane, Settings
 from memplane.clock import to_datetime
-from memplane.recall.render import SUSPECTS, tokens_of
+from memplane.recall.render import SUSPECTS
 from memplane.recall.result import Limits, Recall
+from memplane.recall.tokens import tokens_of
 from memplane.safety.fence import BEGIN, END, strip_injected
 from memplane.safety.redact import redact
 from memplane.storage.filter import Filter

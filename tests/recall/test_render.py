@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import MORNING, a_memory
 
-from memplane.recall.render import Sanitizer, render, tokens_of
+from memplane.recall.render import Sanitizer, render
 from memplane.recall.result import Conflict, RecallHit
+from memplane.recall.tokens import tokens_of
 from memplane.safety.fence import BEGIN, END, fence, strip_injected
 from memplane.types import Kind, MentionedTime, State, Turn
 

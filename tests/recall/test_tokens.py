@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.recall.render import tokens_of
+from memplane.recall.tokens import tokens_of
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from memplane.recall.render import tokens_of
+from memplane.recall.tokens import tokens_of
 from memplane.sync.budget import LayerSize, advice, budget_of, measured
 from memplane.sync.digests import digest_files, shorter
 from memplane.sync.tree.daily import summaries_of

@@ -12,7 +12,7 @@ import msgspec
 
 from memplane.clock import DAY, Instant, iso, to_instant
 from memplane.compaction.retention import Retention, day_start, first_retained, retention_of
-from memplane.recall.render import tokens_of
+from memplane.recall.tokens import tokens_of
 from memplane.safety.sanitize import one_line
 from memplane.space import Space
 from memplane.sync.digests import digest_files, is_generated

@@ -11,7 +11,7 @@ from memplane.adapters.claiv.wire import FeedbackBody, ForgetBody, IngestBody, a
 from memplane.auth.limits import QuotaResource
 from memplane.clock import iso
 from memplane.errors import InvalidRequest
-from memplane.recall.render import tokens_of
+from memplane.recall.tokens import tokens_of
 from memplane.server.endpoint import HttpCall
 
 IDEMPOTENT_FOR = timedelta(hours=24)

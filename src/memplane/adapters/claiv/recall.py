@@ -28,9 +28,9 @@ from memplane.adapters.claiv.shapes import (
 from memplane.adapters.claiv.wire import IncludeBody, LimitsBody, RecallBody, answer, moment, timestamp
 from memplane.auth.limits import QuotaResource
 from memplane.clock import Clock, Instant, iso, to_datetime, to_instant
-from memplane.recall.render import tokens_of
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallHit
+from memplane.recall.tokens import tokens_of
 from memplane.server.endpoint import HttpCall
 from memplane.server.errors import HttpError
 from memplane.space import Space
