@@ -72,12 +72,13 @@ def test_only_who_names_the_place_is_told(open_plane, scope, embeds):
         parts = [told.text, str(told.hits), str(told.conversation_history), str(told.working_memory)]
         others = (
             space.recall_by_words("Rome", **asked).blocks,
+            space.recall_by_words("Rome", **asked).text,
             space.search("Rome", **asked),
             space.brief(**asked).entries,
         )
         heard = asked == HERE[scope]
         assert any("Rome" in part for part in parts) is heard, asked
-        assert [bool(found) for found in others] == [heard] * 3, asked
+        assert [bool(found) for found in others] == [heard] * 4, asked
 
 
 def test_a_conversation_shows_its_turns_to_who_may_hear_them(space):

@@ -52,6 +52,10 @@ def test_a_flagged_turn_is_warned_of_too(space):
     assert [hit.turn.text for hit in told.suspects] == [HOSTILE]
     assert HOSTILE not in [hit.turn.text for hit in told.hits if hit.turn is not None]
     assert by_words.blocks[-1].text.startswith("[flagged: override")
+    before, _, after = by_words.text.partition(SUSPECTS)
+    assert "The teapot broke" in before
+    assert "ignore all" not in before.lower()
+    assert after
     assert [hit.text for hit in space.search("teapot")][-1] == HOSTILE
 
 

@@ -40,7 +40,7 @@ from memplane.types import Role, Turn
 
 _NEAR_MEMORIES = 60
 _TURN_CHARS_MAX = 20_000
-BY_WORDS = "words: there was no time for more than what holds the words"
+BY_WORDS = "words: only keyword matches; the full ranking was not ready in time"
 _SYSTEM_TURNS_SPARE = 8
 """Turns fetched per turn returned, since system turns are dropped."""
 
@@ -392,6 +392,22 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
         for rank, hit in enumerate(search(reader, analysis, now), start=1)
         if hit.turn is None or hit.turn.role != Role.SYSTEM
     ]
-    tame = Sanitizer(Question(request.query).words)
-    blocks = blocks_of(hits, request.limits, settings, tame)
-    return Recall(query=request.query, text="", blocks=blocks, hits=tuple(hits), degraded=(BY_WORDS,))
+    plain = [hit for hit in hits if not hit.flags]
+    limits, tame = request.limits, Sanitizer(Question(request.query).words)
+    text, tokens = render(
+        [hit for hit in plain if hit.memory is not None],
+        (),
+        [hit for hit in plain if hit.turn is not None],
+        (),
+        [hit for hit in hits if hit.flags][:SUSPECTS_MAX],
+        tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
+        tame=tame,
+    )
+    return Recall(
+        query=request.query,
+        text=text,
+        tokens=tokens,
+        blocks=blocks_of(hits, limits, settings, tame),
+        hits=tuple(hits),
+        degraded=(BY_WORDS,),
+    )

@@ -443,7 +443,7 @@ def test_a_recall_that_is_late_answers_with_what_is_there(open_plane):
             release.set()
 
     assert [block["text"] for block in answer["memories"]] == ["The penguin lives in Porto."]
-    assert answer["degraded"] == ["words: there was no time for more than what holds the words"]
+    assert answer["degraded"] == ["words: only keyword matches; the full ranking was not ready in time"]
 
 
 # ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────
