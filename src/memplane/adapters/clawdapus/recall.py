@@ -48,11 +48,15 @@ class PlaneRecallHandler:
         self._box.close()
 
     def _recall(self, space: Space, question: str, seconds: float) -> Recall | None:
-        limits = Limits(blocks=min(BLOCKS_MAX, self._settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
-        request = RecallRequest(query=question, limits=limits)
+        request = RecallRequest(query=question, limits=plane_limits(self._settings))
         return self._box.answer(
             lambda: space.recall(request), lambda: space.recall_by_words(request), seconds=seconds
         )
+
+
+def plane_limits(settings: Settings) -> Limits:
+    """How much the memory plane may return."""
+    return Limits(blocks=min(BLOCKS_MAX, settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
 
 
 def answer_of(blocks: Sequence[RecallBlock], degraded: Iterable[str]) -> bytes:
