@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from memplane.main import Memplane
 from memplane.models.embedding import Embedder
 from memplane.recall.result import SPANS_MAX, Limits, Recall
-from memplane.safety.sanitize import visible
 from memplane.space import Space
 from memplane.types import Role, State
 from memplane_eval.retrieval import EvalQuestion, EvalStore, EvalTurn, Finder, QuerySystem, RetrievalResult
@@ -20,8 +19,7 @@ _CURRENT = frozenset({State.ACTIVE, State.CONTESTED})
 
 
 def memplane(embedder: Embedder | None) -> Finder:
-    """Keeps a store's turns in a data directory of their own, which is deleted in the end. A turn without visible text
-    says nothing and is left out; downloaded data has such turns."""
+    """Keeps a store's turns in a data directory of their own, which is deleted in the end."""
 
     @contextmanager
     def prepare(store: EvalStore) -> Iterator[QuerySystem]:
@@ -30,8 +28,7 @@ def memplane(embedder: Embedder | None) -> Finder:
             Memplane.open(folder, embedder=embedder) as plane,
         ):
             space = plane.space(store.name)
-            spoken = [(place, turn) for place, turn in enumerate(store.turns) if visible(turn.text).strip()]
-            places = {retain(space, turn): place for place, turn in spoken}
+            places = {retain(space, turn): place for place, turn in enumerate(store.turns)}
             space.enrich()
 
             def ask(question: EvalQuestion) -> RetrievalResult:

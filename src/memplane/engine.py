@@ -3,7 +3,7 @@ parts."""
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -150,8 +150,7 @@ class Engine:
 
     def answering(self) -> AbstractContextManager[None]:
         """While the context is open, a request is being answered and background work yields to it."""
-        background = self._parts.background
-        return nullcontext() if background is None else background.yield_to_requests()
+        return self._parts.yield_to_requests()
 
     @property
     def worker_name(self) -> str | None:

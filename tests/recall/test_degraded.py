@@ -5,6 +5,7 @@ from tests.support.stub_embedder import StubEmbedder
 
 from memplane import Memplane, Settings
 from memplane.ledger.payloads import TurnPayload, encode
+from memplane.memory import projection
 from memplane.models.embedding import EmbeddingFailed
 from memplane.models.llm import LLMFailed, LLMUnavailable
 from memplane.models.local import LocalEmbedder
@@ -122,12 +123,18 @@ def test_an_import_is_told_about_until_it_is_read(open_plane, clock):
     ]
     space.ledger.load(said)
 
+    assert space.recall("tea").degraded == (
+        "indexing: 9 entries cannot be searched yet",
+        "enrichment: 9 entries are not read for facts yet",
+    )
+    space.ledger.catch_up()
     assert space.recall("tea").degraded == ("enrichment: 9 entries are not read for facts yet",)
     space.enrich()
     assert space.recall("tea").degraded == ()
     space.ledger.load(
         [NewEntry("last", Op.TURN, encode(TurnPayload(role="user", content="tea", at=clock())))]
     )
+    space.ledger.catch_up()
     assert space.recall("tea").degraded == ("enrichment: 1 entry is not read for facts yet",)
 
 
@@ -149,9 +156,11 @@ def test_a_turn_that_overtakes_an_import_finds_a_place(open_plane, clock):
     plane = open_plane(recall_work_ms=0)
 
     def first_words(owner, question, **limits):
-        """Each in a space of its own: a recall goes on with the import."""
+        """Each in a space of its own, with a part of the import searchable."""
         space = plane.space(owner)
         space.ledger.load(a_long_import(clock))
+        with space._context.store() as store:
+            store.write(projection.catch_up)
         space.retain("tea")
         told = space.recall(question, limits=Limits(**limits))
         return [hit.turn.text.split()[0] for hit in told.hits if hit.turn is not None]

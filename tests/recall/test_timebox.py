@@ -111,3 +111,17 @@ def test_where_even_the_quick_answer_would_be_late_there_is_none_at_once(box, ho
 
     let_go.set()
     assert awaited(box, lambda: "thorough", lambda: "quick") == "thorough"
+
+
+def test_a_late_answer_is_better_than_none(box):
+    """
+    Where the caller allows it, the first result after the limit is taken; the full one is not waited for any longer.
+    """
+    let_go = threading.Event()
+    try:
+        hanging = lambda: let_go.wait(30)  # noqa: E731
+        assert box.answer(hanging, lambda: "quick", seconds=-1.0, late_s=30.0) == "quick"
+        assert box.answer(hanging, lambda: "quick", seconds=0.0, late_s=30.0) == "quick"
+        assert box.answer(hanging, lambda: let_go.wait(30), seconds=0.0) is None
+    finally:
+        let_go.set()

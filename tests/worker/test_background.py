@@ -13,7 +13,7 @@ class Steps:
     def __init__(self):
         self.begun = threading.Event()
 
-    def step(self, store, *, reading):
+    def step(self, store, *, reading, pace):
         self.begun.set()
         return False
 

@@ -65,10 +65,10 @@ def failing(monkeypatch, plane, error):
     """From now on every step at a space named `sick` fails."""
     real = plane._parts.worker.step
 
-    def step(store, *, reading=True):
+    def step(store, **options):
         if store.owner == "sick":
             raise error
-        return real(store, reading=reading)
+        return real(store, **options)
 
     monkeypatch.setattr(plane._parts.worker, "step", step)
 
@@ -134,8 +134,8 @@ def test_who_takes_over_ends_where_the_dead_would_have(fleet, monkeypatch):
     plane.space("twin").enrich()
     real, deaths = plane._parts.worker.step, []
 
-    def step(store, *, reading=True):
-        more = real(store, reading=reading)
+    def step(store, **options):
+        more = real(store, **options)
         deaths.append(more)
         if len(deaths) % 2:
             raise Killed

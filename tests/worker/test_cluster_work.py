@@ -273,6 +273,7 @@ def test_who_finishes_waits_for_who_writes(fleet):
 
     assert said == [False]
     assert hand.state("held up")[0] == "held"
+    plane.space("held up").ledger.catch_up()
 
 
 def test_who_writes_waits_for_who_finishes(fleet):

@@ -8,7 +8,6 @@ import msgspec
 from memplane.clock import Instant, to_datetime
 from memplane.documents.preparation import prepare_document
 from memplane.errors import MemplaneError
-from memplane.extract.told_times import stored_times
 from memplane.ledger.history import HistoryLine, parse_line
 from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.ids import is_variant, original_id, variant_id
@@ -402,11 +401,11 @@ def _conversation(entry: Entry) -> str | None:
 
 
 def _stored(entry: Entry, stored: StorePayload) -> Memory:
-    at, text = to_datetime(stored.at), clean(stored.content)
+    at = to_datetime(stored.at)
     return Memory(
         id=entry.id,
         kind=stored.kind,
-        text=text,
+        text=clean(stored.content),
         entry_id=entry.id,
         seq=entry.seq,
         start=0,
@@ -417,18 +416,17 @@ def _stored(entry: Entry, stored: StorePayload) -> Memory:
         supersedes=entry.ref,
         conversation=stored.conversation,
         project=stored.project,
-        times=stored_times(text, at),
         within=within(stored.scope, conversation=stored.conversation, project=stored.project),
         flags=flags_of(stored.content, *stored.tags),
     )
 
 
 def _put(entry: Entry, put: PutPayload) -> Memory:
-    at, text = to_datetime(put.at), _clean_value(put)
+    at = to_datetime(put.at)
     return Memory(
         id=entry.id,
         kind=Kind.FACT,
-        text=text,
+        text=_clean_value(put),
         entry_id=entry.id,
         seq=entry.seq,
         start=0,
@@ -440,6 +438,5 @@ def _put(entry: Entry, put: PutPayload) -> Memory:
         updated_at=at,
         expires_at=None if put.expires is None else to_datetime(put.expires),
         supersedes=entry.ref,
-        times=stored_times(text, at),
         flags=flags_of(put.key, put.value, *put.tags),
     )

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
@@ -14,7 +14,7 @@ Ts = TypeVarTuple("Ts")
 
 THREADS = 3
 """Recall is CPU-bound: more threads are not faster together, and each takes longer."""
-_THOROUGH_SHARE = 0.6
+_THOROUGH_SHARE = 0.3
 """The share of the time limit after which the quick result is computed in parallel."""
 _SMOOTHING = 0.2
 """The weight of the last duration in the running average."""
@@ -76,17 +76,22 @@ class TimeBox(Generic[T]):
         self._late: set[Future[Any]] = set()
         self._clock = clock
 
-    def answer(self, thorough: Callable[[], T], quick: Callable[[], T], *, seconds: float) -> T | None:
-        """The first result in time, the full one preferred; errors go to the caller."""
+    def answer(
+        self, thorough: Callable[[], T], quick: Callable[[], T], *, seconds: float, late_s: float = 0.0
+    ) -> T | None:
+        """The first result in time, the full one preferred; errors go to the caller. If there is none, the first that
+        is at most `late_s` late."""
         until = self._clock() + seconds
         first = self._thorough.submit(thorough)
         try:
-            return first.result(seconds * _THOROUGH_SHARE)
+            return first.result(max(0.0, seconds) * _THOROUGH_SHARE)
         except TimeoutError:
             if first.done():  # it was not late; it failed, and this is why
                 return first.result()
         second = self._quick.submit(quick)
         wait([first], max(0.0, until - self._clock()))
+        if not first.done() and not second.done():
+            wait([first, second], late_s, FIRST_COMPLETED)
         self._give_up((first, second))
         return _done_first((first, second))
 

@@ -1,7 +1,7 @@
 """What `Space` and its sub-objects share: the services of the installation, and one owner's store as one caller uses it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Self, TypeVar
 
 import msgspec
@@ -47,6 +47,10 @@ class SpaceServices(msgspec.Struct, frozen=True, kw_only=True):
     questions: Questions
     counts_cache: CountsCache = msgspec.field(default_factory=CountsCache)
     """Counts that overviews of spaces showed before."""
+
+    def yield_to_requests(self) -> AbstractContextManager[None]:
+        """While the context is open, a request is being answered and enrichment in this process waits."""
+        return nullcontext() if self.background is None else self.background.yield_to_requests()
 
     def notify(self, tenant: str, owner: str) -> None:
         """Wake the enrichment worker: a space has a new entry."""

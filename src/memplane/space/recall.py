@@ -1,19 +1,18 @@
 """A recall of one space: bring derived data up to date where that is quick, answer, and count what was used."""
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from memplane.errors import SettingsInvalid, StorageError
-from memplane.memory import projection
 from memplane.models.embedding import EmbeddingFailed
 from memplane.recall.recall import RecallServices, recall
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall
 from memplane.space.context import SpaceContext, unsearchable_count
 from memplane.storage.store import Reader
+from memplane.worker.pace import Pace
 from memplane.worker.pipeline import note_accesses
 
 
@@ -34,13 +33,14 @@ def answer(context: SpaceContext, request: RecallRequest) -> Recall:
     def lags(reader: Reader) -> tuple[str, ...]:
         return _lags(context, reader)
 
-    with context.read() as reader:
-        if _is_enriched(context, reader):
+    with parts.yield_to_requests():
+        with context.read() as reader:
+            if parts.background is not None or parts.worker.lag(reader).nothing:
+                return recall(reader, request, tools, now=context.clock(), lags=lags)
+        with suppress(StorageError):  # a full disk does not prevent reading
+            enrich_briefly(context)
+        with context.read() as reader:
             return recall(reader, request, tools, now=context.clock(), lags=lags)
-    with suppress(StorageError):  # a full disk does not prevent reading
-        enrich_briefly(context)
-    with context.reading() as reader:
-        return recall(reader, request, tools, now=context.clock(), lags=lags)
 
 
 def within_limits(context: SpaceContext, request: RecallRequest) -> RecallRequest:
@@ -58,25 +58,19 @@ def enrich(context: SpaceContext, progress: Callable[[int], None] = lambda _: No
 
 
 def enrich_briefly(context: SpaceContext) -> None:
-    """Enrich for a bounded time where no worker runs: the last turn is then found by its meaning, and a large import
-    delays no reader. A language model is too slow to be called here."""
-    worker = context.parts.worker
+    """Enrich for at most `recall_work_ms` where no worker runs: the last turn is then found by its meaning, and a large
+    import delays no reader. A language model is too slow to be called here."""
+    worker, seconds = context.parts.worker, context.settings.recall_work_ms / 1_000
     if context.parts.background is not None:
         return
-    until = time.monotonic() + context.settings.recall_work_ms / 1_000
+    pace = Pace(seconds=seconds)
     with context.store() as store:
         with store.read() as reader:
-            ahead = reader.state.cursor() < reader.ledger.head().seq
-            if not ahead and worker.lag(reader).nothing:
+            if worker.lag(reader).nothing:
                 return
-        while ahead and time.monotonic() < until:
-            ahead = store.write(projection.catch_up) > 0
-        while time.monotonic() < until:
-            try:
-                if not worker.step(store, reading=not worker.uses_model):
-                    return
-            except (EmbeddingFailed, SettingsInvalid):
-                return  # the recall itself reports the failure
+        with suppress(EmbeddingFailed, SettingsInvalid):  # the recall itself reports the failure
+            while not pace.is_over and worker.step(store, reading=not worker.uses_model, pace=pace):
+                pass
 
 
 def write_accesses(context: SpaceContext, ids: Sequence[str]) -> None:
@@ -85,13 +79,6 @@ def write_accesses(context: SpaceContext, ids: Sequence[str]) -> None:
         now, catalog = context.clock(), context.parts.catalog
         with context.store() as store:
             store.write(lambda writer: note_accesses(writer, ids, catalog, now))
-
-
-def _is_enriched(context: SpaceContext, reader: Reader) -> bool:
-    """Whether there is nothing to enrich before the recall."""
-    if reader.state.cursor() < reader.ledger.head().seq:
-        return False
-    return context.parts.background is not None or context.parts.worker.lag(reader).nothing
 
 
 def _lags(context: SpaceContext, reader: Reader) -> tuple[str, ...]:

@@ -451,8 +451,13 @@ class Space:
         """A recall by keywords alone, for an agent that cannot wait: it enriches nothing, loads no index and calls no
         model."""
         request = within_limits(self._context, request_of(query, **options))
-        with self._context.operation("recall_by_words") as reader:
-            return recall_by_words(reader, request, self._context.settings, now=self._context.clock())
+        context = self._context
+        with (
+            context.events.operation(context.owner, "recall_by_words"),
+            context.parts.yield_to_requests(),
+            context.read() as reader,
+        ):
+            return recall_by_words(reader, request, context.settings, now=context.clock())
 
     def why_not(self, query: str | RecallRequest, expected: str, **options: Unpack[RecallOptions]) -> str:
         """Explain why such a recall includes, or does not include, the entry or memory with this id."""

@@ -79,6 +79,10 @@ class TurnsReader(SessionReader):
         found = self._session.all("turn_heads", after=after, until=until, limit=limit)
         return [TurnHead(*row) for row in found]
 
+    def newest(self, *, limit: int) -> list[int]:
+        """The numbers of the newest turns by time, newest first."""
+        return [n for (n,) in self._session.all("newest_turns", limit=limit)]
+
     def at(self, numbers: Sequence[int], where: Filter) -> list[Turn]:
         """The turns with these numbers that pass the filter."""
         found = self._session.filtered("turns_at", conditions.of_turns(where), numbers=list(numbers))

@@ -2,17 +2,20 @@
 answered, and the batch ends after the current step on shutdown."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from memplane.storage.store import Store
+from memplane.worker.pace import Pace
 from memplane.worker.pipeline import Worker
 
 _STEPS_MAX = 8
 """Steps per batch."""
 _YIELD_S = 0.25
-"""How long a step waits for requests to be answered; after that it runs anyway."""
+"""How long a step waits for requests to be answered; after that it runs anyway. Between its texts it waits again, but no
+longer than it worked before, so enrichment goes on under a constant load."""
 
 
 class Enricher(Protocol):
@@ -34,18 +37,27 @@ class Enricher(Protocol):
 class SpaceBatch:
     """Runs a worker's steps until stopped."""
 
-    def __init__(self, worker: Worker, *, stepped: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        *,
+        stepped: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._worker = worker
         self._stepped = stepped
         self._lock = threading.Lock()
         self._answering = 0
         self._quiet = threading.Event()
         self._quiet.set()
+        self._clock = clock
+        self._resumed = 0.0
+        self._pace = Pace(make_way=self._make_way, clock=clock)
         self.stopped = threading.Event()
 
     @contextmanager
     def yield_to_requests(self) -> Iterator[None]:
-        """While the context is open, a step waits a moment before it begins."""
+        """While the context is open, a step waits a moment before it begins, and between its texts."""
         with self._lock:
             self._answering += 1
             self._quiet.clear()
@@ -63,9 +75,19 @@ class SpaceBatch:
             not self.stopped.is_set() and self._step(store, reading=reading) for _ in range(_STEPS_MAX)
         )
 
+    def _make_way(self) -> None:
+        """Called between two texts of a step."""
+        self._wait(min(_YIELD_S, self._clock() - self._resumed))
+
+    def _wait(self, seconds: float) -> None:
+        if not self._quiet.is_set():
+            self._quiet.wait(seconds)
+            self._resumed = self._clock()
+
     def _step(self, store: Store, *, reading: bool) -> bool:
-        self._quiet.wait(_YIELD_S)
-        more = self._worker.step(store, reading=reading)
+        self._wait(_YIELD_S)
+        self._resumed = self._clock()
+        more = self._worker.step(store, reading=reading, pace=self._pace)
         if more:
             self._stepped()
         return more

@@ -7,6 +7,7 @@ writes, it checks that no other worker was faster and that the entry was not for
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -37,10 +38,12 @@ from memplane.recall.turn_embedding import embedded_text, is_question, pair_text
 from memplane.storage.filter import Filter
 from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.store import Reader, Store, Writer
+from memplane.storage.turns import TurnHead
 from memplane.storage.vectors import MemoryVector, SpanVector, TurnVector
 from memplane.storage.words import stems_of
 from memplane.types import PAUSE, Caller, Entry, Memory, NewEntry, Op, State, Turn
 from memplane.worker.distillation import TROUBLE, Distiller
+from memplane.worker.pace import UNHURRIED, Pace, Speed, weight_of
 
 POISONED = "poisoned"
 """The note that counts entries whose derivation failed."""
@@ -53,6 +56,12 @@ _MEMORIES_PER_COMMIT = 48
 _TURNS_PER_STEP = 32
 _MEMORIES_PER_STEP = 32
 _SPANS_PER_STEP = 32
+_CATCH_UP_PER_STEP = 2_000
+_NEWEST_TURNS = 512
+"""How many of the newest turns are embedded before older ones that wait: a reader asks about those first."""
+_NEWEST_PER_STEP = 8
+_EMBEDDED_CHARS_MAX = 2_000
+"""About what the local model reads of a text."""
 _DIGEST_BYTES = 8
 
 
@@ -86,6 +95,16 @@ class EnrichmentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """LLM tokens used so far."""
 
 
+class _PendingTurn(msgspec.Struct, frozen=True, gc=False):
+    """A turn that needs a vector."""
+
+    number: int
+    text: str
+    texts: tuple[str, str]
+    """What its vector is made from: the turn alone, and with the turn before it."""
+    digest: bytes
+
+
 def model_of(embedder: Embedder | None) -> tuple[str, int]:
     """The id and dimension vectors are stored under. Without a model there are no vectors, but words are counted."""
     return NO_MODEL if embedder is None else (embedder.model_id, embedder.dimension)
@@ -109,6 +128,12 @@ class Worker:
         self._deriver = Deriver(catalog, llm)
         self._distiller = distiller or Distiller(clock)
         self._clock = clock
+        # What each unit of work takes until it was measured.
+        self._projecting = Speed(0.000_2)
+        self._reading = Speed(0.001)
+        self._embedding = Speed(0.01)
+        self._distilling = Speed(0.002)
+        self._reporting = Speed(0.02)
 
     @property
     def uses_model(self) -> bool:
@@ -132,16 +157,21 @@ class Worker:
             raise away
         return steps
 
-    def step(self, store: Store, *, reading: bool = True) -> bool:
-        """Run a bounded piece of work, memories first; return False if there was none. Raises `LLMUnavailable` and
-        `EmbeddingUnavailable`. With `reading` off, no facts are extracted and no LLM is called for documents."""
+    def step(self, store: Store, *, reading: bool = True, pace: Pace = UNHURRIED) -> bool:
+        """Run a bounded piece of work, memories first; return False if there was none, or none that fits the pace. Some
+        of the newest turns are embedded in each step, so that a long backlog does not hide the conversation at hand.
+        Raises `LLMUnavailable` and `EmbeddingUnavailable`. With `reading` off, no facts are extracted and no LLM is
+        called for documents."""
+        newest = self._embed_newest_turns(store, pace)
         return (
-            (reading and self.derive(store))
-            or self._embed_turns(store)
-            or self._embed_memories(store)
-            or self._embed_spans(store)
-            or self._distiller.step(store, reading=reading)
-            or self._report(store)
+            self._catch_up(store, pace)
+            or (reading and self._derive(store, _ENTRIES_PER_STEP, pace))
+            or self._embed_turns(store, pace)
+            or self._embed_memories(store, pace)
+            or self._embed_spans(store, pace)
+            or self._distil(store, pace, reading=reading)
+            or self._report(store, pace)
+            or newest
         )
 
     def lag(self, reader: Reader) -> Lag:
@@ -176,7 +206,7 @@ class Worker:
 
     def derive(self, store: Store) -> bool:
         """Derive memories from the next entries; return False if there are none."""
-        return self._derive(store, _ENTRIES_PER_STEP)
+        return self._derive(store, _ENTRIES_PER_STEP, UNHURRIED)
 
     def derive_by_rules(self, store: Store) -> None:
         """Derive from all pending entries, unless an LLM extracts: its answers are applied when they arrive."""
@@ -188,10 +218,21 @@ class Worker:
         `LLMFailed` if an LLM extracts and is unavailable."""
         while self.derive(store):
             pass
-        while self._report(store):
+        while self._report(store, UNHURRIED):
             pass
 
-    def _derive(self, store: Store, count: int) -> bool:
+    def _catch_up(self, store: Store, pace: Pace) -> bool:
+        """Project turns that a bulk import left pending."""
+        with store.read() as reader:
+            waiting = reader.ledger.head().seq - reader.state.cursor()
+        count = pace.fitting([1.0] * min(waiting, _CATCH_UP_PER_STEP), self._projecting)
+        if not count:
+            return False
+        with pace.timed(self._projecting, count):
+            store.write(lambda writer: projection.catch_up(writer, count))
+        return True
+
+    def _derive(self, store: Store, count: int, pace: Pace) -> bool:
         with store.read() as reader:
             marks = reader.state.marks()
             entries = reader.ledger.entries(after=marks.derived, limit=count)
@@ -208,21 +249,26 @@ class Worker:
             [] if derivation_id(entry.id) in reported else said
             for entry, said in zip(entries, turns, strict=True)
         ]
-        before = sum(entry.seq <= read for entry in entries)
-        readings = self._deriver.reread(unread[:before]) + self._deriver.read(unread[before:])
-        steps = list(zip(entries, turns, readings, strict=True))
-        left = next((place for place, step in enumerate(steps) if step[2].deferred), len(steps))
-        if not left:
-            raise LLMUnavailable("the LLM is unavailable; it is retried later")
-        steps = steps[: min(left, _fitting(steps))]
-        try:
-            store.write(lambda writer: self._file(writer, marks.derived, steps, decided))
-        except TROUBLE:
-            if count == 1:
-                poison = [(entries[0], turns[0][:0], _POISON)]
-                store.write(lambda writer: self._file(writer, marks.derived, poison, decided))
-            else:
-                self._derive(store, 1)  # one by one, to find the entry that fails
+        weights = [1 + sum(weight_of(len(turn.text)) for turn in said) for said in unread]
+        fitting = len(entries) if self.uses_model else pace.fitting(weights, self._reading)
+        if not fitting:
+            return False
+        before = sum(entry.seq <= read for entry in entries[:fitting])
+        with pace.timed(self._reading, sum(weights[:fitting])):
+            readings = self._deriver.reread(unread[:before]) + self._deriver.read(unread[before:fitting])
+            steps = list(zip(entries, turns, readings, strict=False))
+            left = next((place for place, step in enumerate(steps) if step[2].deferred), len(steps))
+            if not left:
+                raise LLMUnavailable("the LLM is unavailable; it is retried later")
+            steps = steps[: min(left, _fitting(steps))]
+            try:
+                store.write(lambda writer: self._file(writer, marks.derived, steps, decided))
+            except TROUBLE:
+                if count == 1:
+                    poison = [(entries[0], turns[0][:0], _POISON)]
+                    store.write(lambda writer: self._file(writer, marks.derived, poison, decided))
+                else:
+                    self._derive(store, 1, UNHURRIED)  # one by one, to find the entry that fails
         return True
 
     def _file(
@@ -298,12 +344,24 @@ class Worker:
         if source is not None and source.body:
             self._file_memories(writer, self._deriver.recorded(_turns_of(writer, source), record), decided)
 
-    def _report(self, store: Store) -> bool:
+    def _distil(self, store: Store, pace: Pace, *, reading: bool) -> bool:
+        with store.read() as reader:
+            waiting = reader.documents.undistilled(limit=1)
+        weights = [weight_of(document.chars) for document in waiting]
+        if not pace.fitting(weights, self._distilling):
+            return False
+        with pace.timed(self._distilling, weights[0]):
+            return self._distiller.step(store, reading=reading)
+
+    def _report(self, store: Store, pace: Pace) -> bool:
         now = self._clock()
         with store.read() as reader:
             if not has_finished_sitting(reader, now):
                 return False
-        return store.write(lambda writer: write_due_episodes(writer, now)) > 0
+        if not pace.fitting([1.0], self._reporting):
+            return False
+        with pace.timed(self._reporting, 1.0):
+            return store.write(lambda writer: write_due_episodes(writer, now)) > 0
 
     # ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -317,14 +375,13 @@ class Worker:
         current = reader.vectors.current_model()
         return self._embedder is None and current is not None and current != reader.vectors.model(*NO_MODEL)
 
-    def _embed_turns(self, store: Store) -> bool:
+    def _embed_turns(self, store: Store, pace: Pace) -> bool:
         with store.read() as reader:
             if self._is_guest(reader):
                 return False
             model = self._current(reader)
             done = 0 if model is None else reader.vectors.embedded(model)
-            last = turn_number(reader.state.cursor(), TURNS_PER_ENTRY_MAX - 1)
-            heads = reader.turns.heads(after=done, until=last, limit=_TURNS_PER_STEP)
+            heads = self._pending_heads(reader, done)
             if heads:
                 turns = reader.turns.between(heads[0].n, heads[-1].n)
             else:
@@ -334,10 +391,13 @@ class Worker:
             if not turns:
                 return False
             until = heads[-1].n if heads else done
-            numbers = [turn_number(turn.seq, turn.ordinal) for turn in turns]
-            texts = [_texts(reader, turn) for turn in turns]
-            known = {} if model is None else reader.vectors.turn_digests(model, numbers)
-        vectors = self._turn_vectors(turns, texts, known)
+            pending = _without_vector(reader, model, turns)
+        vectors = self._turn_vectors(pending, pace)
+        if len(vectors) < len(pending) and heads:
+            first_left = pending[len(vectors)].number
+            until = max((n for turn in turns if (n := _number(turn)) < first_left), default=done)
+        if pending and not vectors and until == done:
+            return False
 
         def work(writer: Writer) -> None:
             number = writer.vectors.use_model(*self._model)
@@ -347,24 +407,50 @@ class Worker:
         store.write(work)
         return True
 
-    def _turn_vectors(
-        self, turns: Sequence[Turn], texts: Sequence[tuple[str, str]], known: dict[int, bytes]
-    ) -> list[TurnVector]:
-        """Vectors of the turns whose text changed or has none."""
-        wanted = []
-        for turn, pair in zip(turns, texts, strict=True):
-            number, digest = turn_number(turn.seq, turn.ordinal), _digest(*pair)
-            if known.get(number) != digest:
-                wanted.append((number, digest, turn, pair))
-        own = self._embed([pair[0] for *_, pair in wanted])
-        both = self._embed([pair[1] for *_, pair in wanted])
-        packed = [None] * len(wanted) if own is None or both is None else _packed(turn_vectors(own, both))
+    def _embed_newest_turns(self, store: Store, pace: Pace) -> bool:
+        """Embed some of the newest turns out of order if older ones keep them waiting. `embedded` does not move: when it
+        gets there, it finds their vectors by the digests of their texts."""
+        if self._embedder is None:
+            return False
+        with store.read() as reader:
+            model, generation = self._current(reader), reader.state.marks().generation
+            done = 0 if model is None else reader.vectors.embedded(model)
+            if len(self._pending_heads(reader, done)) < _TURNS_PER_STEP:
+                return False  # the next step in order includes them
+            newest = reader.turns.newest(limit=_NEWEST_TURNS)
+            known = {} if model is None else reader.vectors.turn_digests(model, newest)
+            last = _last_projected(reader)
+            numbers = [n for n in newest if done < n <= last and not known.get(n)][:_NEWEST_PER_STEP]
+            turns = reader.turns.at(numbers, Filter(now=0, audience=None))
+            turns.sort(key=lambda turn: numbers.index(_number(turn)))
+            pending = _without_vector(reader, model, turns)
+        vectors = self._turn_vectors(pending, pace)
+        if not vectors:
+            return False
+
+        def work(writer: Writer) -> None:
+            number = writer.vectors.use_model(*self._model)
+            if writer.state.marks().generation != generation:
+                return  # turns were forgotten or have other numbers now
+            there = writer.vectors.turn_digests(number, [vector.n for vector in vectors])
+            fresh = [vector for vector in vectors if there.get(vector.n) != vector.digest]
+            writer.vectors.add_turns(number, fresh, until=writer.vectors.embedded(number))
+
+        store.write(work)
+        return True
+
+    def _pending_heads(self, reader: Reader, done: int) -> list[TurnHead]:
+        return reader.turns.heads(after=done, until=_last_projected(reader), limit=_TURNS_PER_STEP)
+
+    def _turn_vectors(self, pending: Sequence[_PendingTurn], pace: Pace) -> list[TurnVector]:
+        """The vectors of the first of these turns, as many as fit the pace."""
+        vectors = self._vectors([turn.texts for turn in pending], turn_vectors, pace)
         return [
-            TurnVector(number, len(stems_of(turn.text)), is_question(turn.text), digest, vector)
-            for (number, digest, turn, _), vector in zip(wanted, packed, strict=True)
+            TurnVector(turn.number, len(stems_of(turn.text)), is_question(turn.text), turn.digest, vector)
+            for turn, vector in zip(pending, vectors, strict=False)
         ]
 
-    def _embed_memories(self, store: Store) -> bool:
+    def _embed_memories(self, store: Store, pace: Pace) -> bool:
         with store.read() as reader:
             model = self._current(reader)
             if self._is_guest(reader) or (model is None and not reader.memories.count()):
@@ -374,17 +460,16 @@ class Worker:
         with store.read() as reader:
             waiting = reader.vectors.pending_memories(limit=_MEMORIES_PER_STEP)
             known = reader.vectors.memory_digests(model, [memory.id for memory in waiting])
-        if not waiting:
-            return False
         digests = {memory.id: _digest(memory.searchable) for memory in waiting}
         fresh = [memory for memory in waiting if known.get(memory.id) != digests[memory.id]]
-        vectors = self._embed([memory.searchable for memory in fresh])
-        packed = [None] * len(fresh) if vectors is None else _packed(vectors)
+        vectors = self._vectors([(memory.searchable,) for memory in fresh], _own, pace)
         made = [
             MemoryVector(memory.id, digests[memory.id], vector)
-            for memory, vector in zip(fresh, packed, strict=True)
+            for memory, vector in zip(fresh, vectors, strict=False)
         ]
         kept = [memory.id for memory in waiting if memory not in fresh]
+        if not made and not kept:
+            return False
 
         def work(writer: Writer) -> None:
             number = writer.vectors.use_model(*self._model)
@@ -394,7 +479,7 @@ class Worker:
         store.write(work)
         return True
 
-    def _embed_spans(self, store: Store) -> bool:
+    def _embed_spans(self, store: Store, pace: Pace) -> bool:
         with store.read() as reader:
             model = self._current(reader)
             if self._is_guest(reader) or (model is None and not reader.documents.span_count()):
@@ -404,14 +489,13 @@ class Worker:
         with store.read() as reader:
             waiting = reader.vectors.pending_spans(limit=_SPANS_PER_STEP)
             known = reader.vectors.span_digests(model, [n for n, _ in waiting])
-        if not waiting:
-            return False
         digests = {n: _digest(text) for n, text in waiting}
         fresh = [(n, text) for n, text in waiting if known.get(n) != digests[n]]
-        vectors = self._embed([text for _, text in fresh])
-        packed = [None] * len(fresh) if vectors is None else _packed(vectors)
-        made = [SpanVector(n, digests[n], vector) for (n, _), vector in zip(fresh, packed, strict=True)]
+        vectors = self._vectors([(text,) for _, text in fresh], _own, pace)
+        made = [SpanVector(n, digests[n], vector) for (n, _), vector in zip(fresh, vectors, strict=False)]
         kept = [n for n in digests if known.get(n) == digests[n]]
+        if not made and not kept:
+            return False
 
         def work(writer: Writer) -> None:
             number = writer.vectors.use_model(*self._model)
@@ -421,16 +505,38 @@ class Worker:
         store.write(work)
         return True
 
-    def _embed(self, texts: Sequence[str]) -> Vectors | None:
-        """One row per text; zeros for a text the model rejects, which stays searchable by keyword."""
+    def _vectors(
+        self,
+        groups: Sequence[tuple[str, ...]],
+        combined: Callable[[Vectors, Vectors], Vectors],
+        pace: Pace,
+    ) -> list[bytes] | list[None]:
+        """A packed vector for each of the first groups of texts, as many as fit the pace, combined from those of its first
+        and its last text; None for each group where there is no model."""
         if self._embedder is None:
-            return None
+            return [None] * len(groups)
+        made: list[bytes] = []
+        weights = [
+            sum(weight_of(min(len(text), _EMBEDDED_CHARS_MAX)) for text in frozenset(group))
+            for group in groups
+        ]
+        while count := pace.fitting(weights[len(made) :], self._embedding):
+            chosen = groups[len(made) : len(made) + count]
+            row = {text: place for place, text in enumerate(dict.fromkeys(chain.from_iterable(chosen)))}
+            with pace.timed(self._embedding, sum(weights[len(made) : len(made) + count])):
+                vectors = self._embed(self._embedder, list(row))
+            first, last = ([row[group[place]] for group in chosen] for place in (0, -1))
+            made += _packed(combined(vectors[first], vectors[last]))
+        return made
+
+    def _embed(self, embedder: Embedder, texts: Sequence[str]) -> Vectors:
+        """One row per text; zeros for a text the model rejects, which stays searchable by keyword."""
         try:
-            return checked(self._embedder.embed_texts(texts), len(texts), self._embedder.dimension)
+            return checked(embedder.embed_texts(texts), len(texts), embedder.dimension)
         except EmbeddingUnusable:
             if len(texts) > 1:
-                return np.concatenate([row for text in texts if (row := self._embed([text])) is not None])
-            return np.zeros((len(texts), self._embedder.dimension), np.float32)
+                return np.concatenate([self._embed(embedder, [text]) for text in texts])
+            return np.zeros((len(texts), embedder.dimension), np.float32)
 
 
 def note_accesses(writer: Writer, ids: Sequence[str], catalog: PredicateCatalog, now: int) -> None:
@@ -485,6 +591,31 @@ def _apply_decision(writer: Writer, entry: Entry, decided: ForgottenDecisions) -
         case ResolvePayload() as resolved:
             losers = tuple(decided.heir_of(loser) for loser in resolved.losers)
             resolve(writer, decided.heir_of(resolved.winner), losers, resolved.at)
+
+
+def _without_vector(reader: Reader, model: int | None, turns: Sequence[Turn]) -> list[_PendingTurn]:
+    """Those of the turns whose text changed, or has no vector."""
+    known = {} if model is None else reader.vectors.turn_digests(model, [_number(turn) for turn in turns])
+    pending = []
+    for turn in turns:
+        texts = _texts(reader, turn)
+        number, digest = _number(turn), _digest(*texts)
+        if known.get(number) != digest:
+            pending.append(_PendingTurn(number, turn.text, texts, digest))
+    return pending
+
+
+def _last_projected(reader: Reader) -> int:
+    """The highest number of a turn up to the cursor. Recall does not know later ones yet, nor their vectors."""
+    return turn_number(reader.state.cursor(), TURNS_PER_ENTRY_MAX - 1)
+
+
+def _number(turn: Turn) -> int:
+    return turn_number(turn.seq, turn.ordinal)
+
+
+def _own(own: Vectors, _: Vectors) -> Vectors:
+    return own
 
 
 def _texts(reader: Reader, turn: Turn) -> tuple[str, str]:

@@ -19,6 +19,10 @@ from memplane.space import Space
 ANSWER_BYTES_MAX = 16_384
 
 LATE = "time: recall was not ready in time"
+_LATE_SHARE = 0.75
+"""An answer that is late by this share of the limit is better than none: clients wait for twice the limit."""
+_GONE_AFTER = 10
+"""A request that waited this many times the limit for a thread has no client any more."""
 _REASONS_MAX = 6
 _REASON_CHARS_MAX = 160
 
@@ -38,8 +42,7 @@ class PlaneRecallHandler:
         if space is None:
             return Response(content=answer_of((), ()), media_type=JSON)
         question = question_in({"messages": asked.messages, "system": asked.system})
-        left_s = self._settings.recall_answer_ms / 1_000 - call.waited_s
-        result = self._recall(space, question, left_s) if left_s > 0 else None
+        result = self._recall(space, question, waited_s=call.waited_s)
         if result is None:
             return Response(content=answer_of((), (LATE,)), media_type=JSON)
         return Response(content=answer_of(result.blocks, result.degraded), media_type=JSON)
@@ -47,16 +50,18 @@ class PlaneRecallHandler:
     def close(self) -> None:
         self._box.close()
 
-    def _recall(self, space: Space, question: str, seconds: float) -> Recall | None:
-        request = RecallRequest(query=question, limits=plane_limits(self._settings))
+    def _recall(self, space: Space, question: str, *, waited_s: float) -> Recall | None:
+        limits = Limits(blocks=min(BLOCKS_MAX, self._settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
+        request = RecallRequest(query=question, limits=limits)
+        limit_s = self._settings.recall_answer_ms / 1_000
+        if waited_s > limit_s * _GONE_AFTER:
+            return None
         return self._box.answer(
-            lambda: space.recall(request), lambda: space.recall_by_words(request), seconds=seconds
+            lambda: space.recall(request),
+            lambda: space.recall_by_words(request),
+            seconds=limit_s - waited_s,
+            late_s=limit_s * _LATE_SHARE,
         )
-
-
-def plane_limits(settings: Settings) -> Limits:
-    """How much the memory plane may return."""
-    return Limits(blocks=min(BLOCKS_MAX, settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
 
 
 def answer_of(blocks: Sequence[RecallBlock], degraded: Iterable[str]) -> bytes:

@@ -12,6 +12,9 @@ SELECT t.n, t.conversation, t.project, t.role, t.speaker, t.at,
 FROM turn t LEFT JOIN turn_vector v ON v.n = t.n
 WHERE t.n > :after AND t.n <= :until ORDER BY t.n LIMIT :limit
 
+-- name: newest_turns
+SELECT n FROM turn ORDER BY at DESC, n DESC LIMIT :limit
+
 -- name: turns_at
 SELECT {turn_columns}
 FROM {numbers:numbers:s} JOIN turn t ON t.n = s.value JOIN ledger l ON l.seq = {entry_of:t} WHERE {where}
