@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from memplane.main import Memplane
 from memplane.models.embedding import Embedder
 from memplane.recall.result import SPANS_MAX, Limits, Recall
+from memplane.safety.sanitize import visible
 from memplane.space import Space
 from memplane.types import Role, State
 from memplane_eval.retrieval import EvalQuestion, EvalStore, EvalTurn, Finder, QuerySystem, RetrievalResult
@@ -19,7 +20,8 @@ _CURRENT = frozenset({State.ACTIVE, State.CONTESTED})
 
 
 def memplane(embedder: Embedder | None) -> Finder:
-    """Keeps a store's turns in a data directory of their own, which is deleted in the end."""
+    """Keeps a store's turns in a data directory of their own, which is deleted in the end. A turn without visible text
+    says nothing and is left out; downloaded data has such turns."""
 
     @contextmanager
     def prepare(store: EvalStore) -> Iterator[QuerySystem]:
@@ -28,7 +30,8 @@ def memplane(embedder: Embedder | None) -> Finder:
             Memplane.open(folder, embedder=embedder) as plane,
         ):
             space = plane.space(store.name)
-            places = {retain(space, turn): place for place, turn in enumerate(store.turns)}
+            spoken = [(place, turn) for place, turn in enumerate(store.turns) if visible(turn.text).strip()]
+            places = {retain(space, turn): place for place, turn in spoken}
             space.enrich()
 
             def ask(question: EvalQuestion) -> RetrievalResult:

@@ -28,6 +28,8 @@ class EvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
     cache: Path | None = None
     """A folder that keeps vectors from one run to the next."""
     embeddings: bool = True
+    filler: Path | None = None
+    """For `returned`: a LoCoMo file whose turns fill the space of 1,000."""
     settings: Settings = Settings()
     """They name the embedding model; nothing else of them counts."""
 

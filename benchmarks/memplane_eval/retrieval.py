@@ -55,6 +55,8 @@ class EvalQuestion(msgspec.Struct, frozen=True, kw_only=True):
     category: str
     evidence: frozenset[int]
     asked_at: datetime | None = None
+    answer: str | None = None
+    """The expected answer, if the data has one."""
 
 
 class EvalStore(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +167,7 @@ def _locomo_store(sample: Mapping[str, Any]) -> EvalStore:
         EvalQuestion(
             text=asked["question"],
             category=str(asked["category"]),
+            answer=_answer(asked),
             evidence=frozenset(
                 places[id_]
                 for cited in asked["evidence"]
@@ -179,6 +182,12 @@ def _locomo_store(sample: Mapping[str, Any]) -> EvalStore:
     return EvalStore(name=sample["sample_id"], turns=turns, questions=answered)
 
 
+def _answer(asked: Mapping[str, Any]) -> str | None:
+    """Some answers are numbers."""
+    answer = asked.get("answer")
+    return None if answer is None else str(answer)
+
+
 def _with_picture(turn: Mapping[str, Any]) -> str:
     caption = turn.get("blip_caption")
     return f"{turn['text']} [shares {caption}]" if caption else str(turn["text"])
@@ -190,6 +199,7 @@ def _longmemeval_question(sample: Mapping[str, Any], begins: Mapping[str, int]) 
     return EvalQuestion(
         text=sample["question"],
         category=sample["question_type"],
+        answer=_answer(sample),
         asked_at=_longmemeval_date(sample["question_date"]),
         evidence=frozenset(
             begins[id_] + place

@@ -16,6 +16,7 @@ from memplane_eval.multihop import TOKENS_MAX, load_multihop, multihop_rows, rea
 from memplane_eval.product import memplane_documents
 from memplane_eval.report import EVERYTHING, MEMPLANE, Advance, EvaluationRequest, Report, Row
 from memplane_eval.retrieval import EvalStore, first_questions, load_locomo, load_longmemeval, recalls
+from memplane_eval.returned.measure import measure_returned
 from memplane_eval.systems import Figures, QuestionResult, finders, latency_rows, query_all, rows_of
 from memplane_eval.temporal import TemporalScore as Accuracy
 from memplane_eval.temporal import score_ctparse, score_duckling
@@ -94,6 +95,12 @@ def _conflicts(request: EvaluationRequest, advance: Advance) -> Report:
             make_rows = conflicts.consolidation_rows
     with _query_systems(request, stores, advance) as asked:
         return _report(request, asked, [*make_rows(samples, asked), *latency_rows(asked)])
+
+
+def _returned(request: EvaluationRequest, advance: Advance) -> Report:
+    with _reading(request):
+        report = measure_returned(request, advance)
+    return _report(request, dict.fromkeys(report.systems), report.rows, *report.notes)
 
 
 @contextmanager
@@ -208,4 +215,5 @@ _MEASURES: dict[str, Measure] = {
     "conflicts": _conflicts,
     "temporal": _temporal,
     "multihop": _multihop,
+    "returned": _returned,
 }

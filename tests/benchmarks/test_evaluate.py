@@ -380,3 +380,19 @@ def test_a_speaker_that_is_a_role_has_no_name():
 
     with memplane(None)(EvalStore(name="x", turns=turns, questions=[question])) as ask:
         assert set(ask(question).places) == {0, 1}
+
+
+def test_a_turn_without_visible_text_is_left_out(tmp_path):
+    """
+    Downloaded conversations have turns of nothing but a zero-width space; the others keep their places.
+    """
+    said = ["\u200b", "", "I live in Lisbon.", " \u200b\n", "Lisbon is warm."]
+    turns = [
+        EvalTurn(id=str(place), session=0, speaker="user", text=text, at=AT)
+        for place, text in enumerate(said)
+    ]
+    question = EvalQuestion(text="Lisbon", category="x", evidence=frozenset({2}))
+    store = EvalStore(name="s", turns=turns, questions=[question])
+
+    with memplane(None)(store) as ask:
+        assert sorted(ask(question).places) == [2, 4]

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from eval_samples import write_samples
+from eval_samples import CASES, write_samples
 
 SEARCHING = ["locomo", "longmemeval", "multihop", "conflicts"]
 
@@ -51,6 +51,20 @@ def test_a_file_may_be_named(measured, tmp_path):
 
     told = measured("eval", "longmemeval", str(path), "--no-embeddings", "--json").json
     assert [report["file"] for report in told["reports"]] == ["mine.json"]
+
+
+def test_what_is_returned_is_measured_on_several_files(measured, tmp_path):
+    """
+    A file of cases and a data set; the LoCoMo file of the usual folder fills the large space.
+    """
+    cases = tmp_path / "cases.json"
+    cases.write_text(json.dumps(CASES))
+    locomo = tmp_path / "samples" / "locomo-dev.json.gz"
+
+    done = measured("eval", "returned", str(cases), str(locomo), "--no-embeddings", "--json")
+    groups = [{row["group"] for row in report["rows"]} for report in done.json["reports"]]
+    assert "stored, space of 1,000" in groups[0]
+    assert "budget 1,200" in groups[1]
 
 
 def test_vectors_are_cached(measured, tmp_path):

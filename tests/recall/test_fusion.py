@@ -16,11 +16,11 @@ from memplane.recall.fusion import (
     Weights,
     best,
     best_of_session,
-    date_match,
     fuse,
     word_scores,
 )
-from memplane.recall.query import QueryAnalysis, QueryDate
+from memplane.recall.periods import Period
+from memplane.recall.query import QueryAnalysis
 from memplane.recall.turn_index import TurnColumns, TurnColumnsBuilder
 from memplane.storage.turns import TurnHead
 
@@ -40,7 +40,7 @@ def turns_of(*heads: TurnHead) -> TurnColumns:
 
 
 def asked(**fields) -> QueryAnalysis:
-    nothing = {"text": "", "speakers": frozenset(), "of_assistant": True, "dates": (), "ranges": ()}
+    nothing = {"text": "", "speakers": frozenset(), "of_assistant": True}
     return QueryAnalysis(**(nothing | fields))
 
 
@@ -190,24 +190,6 @@ def test_the_user_is_asked_about_unless_the_assistant_is():
     assert "user" not in fused_of(turns, asked()).channels
 
 
-def test_dates_and_ranges():
-    """1 in the month named, 2 in the week after the day named and within a range, up to a day beyond its end."""
-    days = [(2023, 6, 30), (2023, 7, 3), (2023, 7, 9), (2023, 7, 11), (2022, 7, 5), (2023, 8, 1)]
-    heads = [a_turn(n, at=to_instant(datetime(*day, 12, tzinfo=UTC))) for n, day in enumerate(days, start=1)]
-    turns, places = turns_of(*heads), np.arange(len(days))
-
-    def match(**fields):
-        return date_match(asked(**fields), turns, places).tolist()
-
-    assert match(dates=(QueryDate(7),)) == [0, 1, 1, 1, 1, 0]
-    assert match(dates=(QueryDate(7, 2023),)) == [0, 1, 1, 1, 0, 0]
-    assert match(dates=(QueryDate(7, 2023, 3),)) == [0, 2, 2, 1, 0, 0]
-    begin = to_instant(datetime(2023, 7, 9, tzinfo=UTC))
-    assert match(ranges=((begin, begin + 24 * HOUR),)) == [0, 0, 2, 0, 0, 0]
-    assert match(ranges=((begin, begin + 48 * HOUR),)) == [0, 0, 2, 2, 0, 0]
-    assert match() == [0] * 6
-
-
 def test_who_asks_tells_little():
     """Of two turns that are otherwise alike, the one that ends with a question comes second."""
     turns = turns_of(a_turn(1), a_turn(2, asks=1))
@@ -246,7 +228,7 @@ def test_contributions_add_up_to_the_score(heads, data):
     question = asked(
         speakers=frozenset(data.draw(st.sets(st.sampled_from(["Ann", "Bob", "Eve"])))),
         of_assistant=data.draw(st.booleans()),
-        dates=(QueryDate(7),) if data.draw(st.booleans()) else (),
+        periods=(Period(JULY, JULY + HOUR, any_year=True),) if data.draw(st.booleans()) else (),
     )
     fused = fused_of(
         turns,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memplane.clock import to_datetime, to_instant
-from memplane.recall.query import QueryDate, read_nameless, replace_speakers
+from memplane.recall.query import read_nameless, replace_speakers
 
 NOW = to_instant(datetime(2023, 7, 19, 12, tzinfo=UTC))  # a Wednesday
 
@@ -51,23 +51,6 @@ def test_whom_it_names(question, text, named):
 def test_whether_it_is_about_the_assistant(question, of_assistant):
     """Only then are the assistant's own turns as good as the user's."""
     assert read(question).of_assistant is of_assistant
-
-
-@pytest.mark.parametrize(
-    ("question", "dates"),
-    [
-        ("What happened in July?", (QueryDate(7),)),
-        ("What happened in July 2022?", (QueryDate(7, 2022),)),
-        ("What happened on July 3rd, 2022?", (QueryDate(7, 2022, 3),)),
-        ("What happened on 3 July?", (QueryDate(7, None, 3),)),
-        ("June or July 2022?", (QueryDate(6, 2022), QueryDate(7, 2022))),
-        ("What may happen?", ()),
-        ("What happened?", ()),
-    ],
-)
-def test_months_it_names(question, dates):
-    """A month with its year and day as far as they are said; `may` is no month."""
-    assert read(question).dates == dates
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,39 @@ MULTIHOP = {
     ],
 }
 
+CASES: dict[str, Any] = {
+    "spaces": [
+        {
+            "language": "en",
+            "who": "a gardener",
+            "memories": [
+                {"kind": "fact", "stored": "Lives in Ghent", "said": "I live in Ghent, near the canal."},
+                {"kind": "preference", "stored": "Prefers tea", "said": "Tea for me please, never coffee."},
+            ],
+            "pairs": [
+                {"memory": 0, "question": "In which town do I live?"},
+                {"memory": 1, "question": "Should I order tea?"},
+            ],
+        }
+    ],
+    "turns": [
+        {"language": "en", "type": "greeting", "text": "hi"},
+        {"language": "en", "type": "arithmetic", "text": "what is 17 % of 240?"},
+    ],
+    "instructions": [
+        {
+            "language": "en",
+            "scope": "some",
+            "kind": "instruction",
+            "stored": "Use metric units in recipes",
+            "said": "Please use metric units in recipes.",
+            "applies": ["how do I bake bread?"],
+            "not": ["who painted the Night Watch?"],
+        }
+    ],
+}
+"""Not a download: `memplane eval returned` is given the file."""
+
 SAMPLES: dict[str, Any] = {
     "locomo-dev": LOCOMO,
     "longmemeval-oracle-dev": LONGMEMEVAL,

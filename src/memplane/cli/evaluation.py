@@ -1,6 +1,7 @@
 """`memplane eval`: measure quality on labelled datasets, compared with baselines."""
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,21 @@ from memplane.config import settings_from
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.output import cell, line, table
-from memplane_eval.files import data_directory, usual_files
+from memplane_eval.files import DataMissing, data_directory, usual_files
 from memplane_eval.report import EvaluationRequest, Report, Row
+from memplane_eval.returned.cases import bundled
 from memplane_eval.run import run
 
 app = typer.Typer()
+
+
+class CaseHalf(StrEnum):
+    """A half of the cases that come with Memplane."""
+
+    CALIBRATION = "calibration"
+    UNTOUCHED = "untouched"
+
+
 group = typer.Typer(no_args_is_help=True)
 app.add_typer(group, name="eval", help="Measure quality on labelled datasets that you downloaded.")
 
@@ -26,6 +37,16 @@ File = Annotated[
         metavar="FILE",
         help="Dataset in its published JSON format, gzipped or not (default: its usual name in MEMPLANE_EVAL_DATA).",
     ),
+]
+Files = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="FILE…",
+        help="LoCoMo, LongMemEval, case files, or folders of case files (default: the cases that come with Memplane).",
+    ),
+]
+Half = Annotated[
+    CaseHalf | None, typer.Option("--half", help="Use only this half of the cases that come with Memplane.")
 ]
 Compare = Annotated[
     str,
@@ -115,6 +136,43 @@ def temporal(call: CommandContext, file: File = None, limit: Limit = None) -> No
     _measure(call, "temporal", file, limit=limit)
 
 
+@command(
+    group,
+    examples=[
+        "memplane eval returned --half untouched",
+        "memplane eval returned locomo10.json longmemeval_oracle.json --cache ~/.cache/memplane-eval",
+    ],
+)
+def returned(
+    call: CommandContext,
+    files: Files = None,
+    half: Half = None,
+    limit: Limit = None,
+    cache: Cache = None,
+    embeddings: Embeddings = True,
+) -> None:
+    """Measure what an agent receives: memory in the text of a recall and in blocks, and its tokens."""
+    environment = call.wiring.environment
+    paths = files or [bundled(each.value) for each in ([half] if half else CaseHalf)]
+    try:
+        filler = usual_files("locomo", data_directory(environment))[0]
+    except DataMissing:
+        filler = None
+    requests = [
+        EvaluationRequest(
+            subject="returned",
+            path=path,
+            limit=limit,
+            cache=cache,
+            embeddings=embeddings,
+            filler=filler,
+            settings=settings_from(environment),
+        )
+        for path in paths
+    ]
+    _run(call, requests)
+
+
 def _measure(
     call: CommandContext,
     subject: str,
@@ -127,9 +185,8 @@ def _measure(
 ) -> None:
     paths = [file] if file else usual_files(subject, data_directory(call.wiring.environment))
     baselines = tuple(name.strip() for name in compare.split(",") if name.strip())
-    reports = []
-    for path in paths:
-        request = EvaluationRequest(
+    requests = [
+        EvaluationRequest(
             subject=subject,
             path=path,
             compare=baselines,
@@ -138,7 +195,15 @@ def _measure(
             embeddings=embeddings,
             settings=settings_from(call.wiring.environment),
         )
-        with call.out.progress(f"Measuring with {path.name}") as advance:
+        for path in paths
+    ]
+    _run(call, requests)
+
+
+def _run(call: CommandContext, requests: Sequence[EvaluationRequest]) -> None:
+    reports = []
+    for request in requests:
+        with call.out.progress(f"Measuring with {request.path.name}") as advance:
             reports.append(run(request, advance))
     call.out.answer({"reports": reports}, *(part for report in reports for part in _rendered(report)))
 

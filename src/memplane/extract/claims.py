@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memplane.clock import DAY, to_datetime, to_instant
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.gate import is_useful, utility
-from memplane.extract.proposition import USER, Polarity, Proposition, Tense
+from memplane.extract.proposition import USER, Polarity, Proposition
 from memplane.extract.rules import PROPOSITIONS_MAX
-from memplane.extract.time import find_times
+from memplane.extract.told_times import claimed_times
 from memplane.ledger.ids import derived_id
 from memplane.safety.injection import flags_of
 from memplane.safety.redact import redact
-from memplane.types import Memory, MentionedTime, Role, Tier, Turn
+from memplane.types import Memory, Role, Tier, Turn
 
 # Tiers: always recalled (hot), when relevant (warm), history only (cold).
 
@@ -93,7 +92,6 @@ decode_claim = msgspec.json.Decoder(Proposition).decode
 
 _UNTRUSTED_SHARE = 0.5
 """The weight of what an assistant or a tool says about a user, relative to the user."""
-_TIMES_MAX = 4
 _SPEAKER_CHARS_MAX = 80
 _MEMORIES_PER_TURN_MAX = 50
 _VALUES_MAX = 4
@@ -166,7 +164,7 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         claim=_encode(claim).decode(),
         importance=round(importance, 3),
         confidence=round(claim.confidence, 3),
-        times=_times(quote, turn, claim.tense),
+        times=claimed_times(turn.text, claim.start, claim.end, turn.at, claim.tense),
         within=turn.within,
         flags=turn.flags or flags_of(said),
     )
@@ -188,12 +186,6 @@ _UNREAL = re.compile(
     r"|\b(?:if only|just kidding|what if|maybe|perhaps|let[\u2019']s say|in (?:the|my) (?:novel|story|book|game|dream))\b",
     re.IGNORECASE,
 )
-_SINCE = re.compile(r"\b(?:since|ago|last|for the past|have been|has been)\b", re.IGNORECASE)
-_PUT_OFF = re.compile(
-    r"\b(?:moved|rescheduled|postponed|pushed(?: back)?|shifted|delayed)\b.*\bto\b", re.IGNORECASE
-)
-_SPAN_MAX = 3 * 366 * DAY
-"""A longer range is not a stated time."""
 
 
 def _speaker_label(turn: Turn, said: str) -> str:
@@ -216,21 +208,3 @@ def subject_of(claim: Proposition, speaker: str | None) -> str:
     if speaker is not None and claim.trusted and (subject == USER or subject.startswith(f"{USER}'s ")):
         return f"{speaker.lower()}{subject[len(USER) :]}"
     return subject
-
-
-def _times(quote: str, turn: Turn, tense: Tense) -> tuple[MentionedTime, ...]:
-    """Events are in the past; states, as in `the exam is in January`, are ahead unless they began before."""
-    ahead = tense is not Tense.PAST and _SINCE.search(quote) is None
-    ahead = ahead or _PUT_OFF.search(quote) is not None
-    mentions = find_times(quote, to_instant(turn.at), prefer="future" if ahead else "past")
-    return tuple(
-        MentionedTime(
-            begin=to_datetime(mention.begin),
-            until=to_datetime(mention.until),
-            raw=mention.raw,
-            granularity=mention.granularity,
-            kind=mention.kind,
-        )
-        for mention in mentions
-        if mention.kind != "duration" and mention.until - mention.begin <= _SPAN_MAX
-    )[:_TIMES_MAX]

@@ -8,6 +8,7 @@ import msgspec
 from memplane.clock import Instant, to_datetime
 from memplane.documents.preparation import prepare_document
 from memplane.errors import MemplaneError
+from memplane.extract.told_times import stored_times
 from memplane.ledger.history import HistoryLine, parse_line
 from memplane.ledger.history_text import extract_turns, within_of
 from memplane.ledger.ids import is_variant, original_id, variant_id
@@ -401,11 +402,11 @@ def _conversation(entry: Entry) -> str | None:
 
 
 def _stored(entry: Entry, stored: StorePayload) -> Memory:
-    at = to_datetime(stored.at)
+    at, text = to_datetime(stored.at), clean(stored.content)
     return Memory(
         id=entry.id,
         kind=stored.kind,
-        text=clean(stored.content),
+        text=text,
         entry_id=entry.id,
         seq=entry.seq,
         start=0,
@@ -416,17 +417,18 @@ def _stored(entry: Entry, stored: StorePayload) -> Memory:
         supersedes=entry.ref,
         conversation=stored.conversation,
         project=stored.project,
+        times=stored_times(text, at),
         within=within(stored.scope, conversation=stored.conversation, project=stored.project),
         flags=flags_of(stored.content, *stored.tags),
     )
 
 
 def _put(entry: Entry, put: PutPayload) -> Memory:
-    at = to_datetime(put.at)
+    at, text = to_datetime(put.at), _clean_value(put)
     return Memory(
         id=entry.id,
         kind=Kind.FACT,
-        text=_clean_value(put),
+        text=text,
         entry_id=entry.id,
         seq=entry.seq,
         start=0,
@@ -438,5 +440,6 @@ def _put(entry: Entry, put: PutPayload) -> Memory:
         updated_at=at,
         expires_at=None if put.expires is None else to_datetime(put.expires),
         supersedes=entry.ref,
+        times=stored_times(text, at),
         flags=flags_of(put.key, put.value, *put.tags),
     )

@@ -13,6 +13,7 @@ from memplane.clock import DAY, Instant, to_instant
 from memplane.extract.relevance import Relevance
 from memplane.models.vectors import DEVIATIONS_MIN
 from memplane.recall.memory_index import SimilarMemory
+from memplane.recall.periods import time_match
 from memplane.recall.query import QueryAnalysis
 from memplane.recall.query_context import PreparedQuery
 from memplane.safety.sanitize import with_flags
@@ -43,7 +44,7 @@ class FactWeights(msgspec.Struct, frozen=True, kw_only=True):
     replaces: float = 1.0
     """How well the memory it superseded would have answered: asking for a replaced value returns the current one."""
     time: float = 1.0
-    """It mentions the time the query names, or was said then."""
+    """It mentions a time the query asks about or was said then (1), or is about another time (down to -1)."""
     speaker: float = 0.8
     """Its subject is the person the query names, or another person."""
     importance: float = 0.4
@@ -178,14 +179,14 @@ def rank_facts(
     replaced: dict[str, Memory] = {}
     for heir, before in heirs:
         replaced.setdefault(heir.id, before)
-    selected = frozenset(memory.id for memory in brought["time"])
+    times = time_match(memories.values(), analysis.periods)
     opinions = {
         memory.id: {
             "meaning": max(meaning.get(memory.id, 0.0), 0.0),
             "words": relevance.score(memory.searchable) if question.words else 0.0,
             "replaces": _inherited(replaced.get(memory.id), meaning, relevance),
             "predicate": _of_predicate(memory, predicates),
-            "time": float(memory.id in selected),
+            "time": times.get(memory.id, 0.0),
             "speaker": _about(memory, analysis),
             "importance": memory.importance,
             "recent": _recent(memory, now),

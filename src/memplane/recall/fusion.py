@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.clock import DAY
 from memplane.models.vectors import Floats, Ints, Usual, standard
+from memplane.recall.periods import date_match
 from memplane.recall.query import QueryAnalysis
 from memplane.recall.turn_index import WINDOW_TURNS, TurnColumns
 
@@ -28,8 +28,6 @@ SESSION_PASSAGE_SHARE = 0.25
 _SPREAD_MAX = 2_000
 """A word in more turns than this counts only for the turn itself: it does not distinguish passages."""
 _FEW = 50
-_DAYS_AFTER = 7
-"""An event is usually discussed within a week."""
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +51,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     asks: float = -0.43
     """A turn that ends with a question says little."""
     date: float = 2.0
-    """Said in the month, or in the week after the day, that the query names. Limited to 2 in the same way (fitted:
+    """Said in the period that the query names, or in the week after the day. Limited to 2 in the same way (fitted:
     3.3)."""
 
 
@@ -166,29 +164,6 @@ def speaker_match(analysis: QueryAnalysis, turns: TurnColumns, places: Ints) -> 
     return np.where(by < 0, 0.0, np.where(by == wanted, 1.0, -1.0))
 
 
-def date_match(analysis: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
-    """1 in a month the query names, 2 in the days after a day it names, else 0."""
-    match = np.zeros(len(places))
-    at = turns.at[places]
-    for begin, until in analysis.ranges:
-        match = np.maximum(match, 2.0 * ((at >= begin) & (at < until + DAY)))
-    if analysis.dates:
-        days = at.astype("datetime64[us]").astype("datetime64[D]")
-        months = days.astype("datetime64[M]")
-        year = months.astype("datetime64[Y]").astype(np.int64) + 1970
-        month = months.astype(np.int64) % 12 + 1
-        day = (days - months).astype(np.int64) + 1
-        for date in analysis.dates:
-            in_month = month == date.month
-            if date.year is not None:
-                in_month &= year == date.year
-            match = np.maximum(match, in_month)
-            if date.day is not None:
-                soon = in_month & (day >= date.day) & (day <= date.day + _DAYS_AFTER)
-                match = np.maximum(match, 2.0 * soon)
-    return match
-
-
 def fuse(
     turns: TurnColumns,
     places: Ints,
@@ -226,8 +201,8 @@ def fuse(
         channels["user"] = turns.user[places].astype(np.float64)
     if len(analysis.speakers) == 1:
         channels["speaker"] = speaker_match(analysis, turns, places)
-    if analysis.dates or analysis.ranges:
-        channels["date"] = date_match(analysis, turns, places)
+    if analysis.periods:
+        channels["date"] = date_match(analysis.periods, turns.at[places])
     scores = np.zeros(len(places))
     for name, channel in channels.items():
         scores += getattr(weights, name) * channel

@@ -6,52 +6,25 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memplane.clock import DAY, Instant, to_datetime
+from memplane.clock import Instant, to_datetime
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.relevance import STOP_WORDS, Question
-from memplane.extract.time import find_times
+from memplane.recall.periods import Period, find_periods
 from memplane.recall.result import Routing, WorkingMemory
 from memplane.types import Memory, Turn
 
 # Speakers and times in a query.
 
 
-_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})\b")
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)?\b")
-_DAY_MAX = 31
 _OF_ASSISTANT = re.compile(
     r"\b(?:you|your|yours)\b"
     r"|\b(?:our|previous|last|earlier) (?:\w+ )?(?:chat|conversation|discussion|session)\b"
     r"|\bremind me\b|\bwe (?:discussed|talked|spoke|covered|went over)\b",
     re.IGNORECASE,
 )
+_AS_OF = re.compile(r"\bas (?:of|at)\b", re.IGNORECASE)
 _CHARS_READ_MAX = 2_000
 """A query names people and times at its beginning; the rest is usually pasted text."""
-_SPAN_MAX = 400 * DAY
-"""A longer range says nothing about when."""
-
-
-class QueryDate(msgspec.Struct, frozen=True):
-    """A month named in a query, with an optional year and day."""
-
-    month: int
-    year: int | None = None
-    day: int | None = None
 
 
 class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,9 +36,13 @@ class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True):
     speakers: frozenset[str]
     """Speakers the query names; their names are not search words either."""
     of_assistant: bool
-    dates: tuple[QueryDate, ...]
-    ranges: tuple[tuple[Instant, Instant], ...]
-    """Times relative to the moment of the query: `last week`, `two days ago`."""
+    periods: tuple[Period, ...] = ()
+    """Times it asks about: `in October`, `last week`, `two days ago`."""
+
+    @property
+    def ranges(self) -> tuple[tuple[Instant, Instant], ...]:
+        """The periods as pairs of begin and end."""
+        return tuple((period.begin, period.until) for period in self.periods)
 
 
 def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference: Instant) -> QueryAnalysis:
@@ -76,14 +53,14 @@ def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference
         text=text,
         speakers=named,
         of_assistant=_OF_ASSISTANT.search(beginning) is not None,
-        dates=_dates(beginning),
-        ranges=tuple(
-            (mention.begin, mention.until)
-            for mention in find_times(beginning, reference, prefer="past")
-            if mention.kind in {"absolute", "relative", "range"}
-            and mention.until - mention.begin <= _SPAN_MAX
-        ),
+        periods=find_periods(beginning, reference)[0],
     )
+
+
+def as_of_named(question: str, reference: Instant) -> Instant | None:
+    """The time as of which the query wants to know, if it says so: the end of March for `as of March`."""
+    beginning = question[:_CHARS_READ_MAX]
+    return find_periods(beginning, reference)[1] if _AS_OF.search(beginning) else None
 
 
 def replace_speakers(question: str, speakers: Sequence[str]) -> tuple[str, frozenset[str]]:
@@ -100,13 +77,6 @@ def replace_speakers(question: str, speakers: Sequence[str]) -> tuple[str, froze
         if found:
             named.add(known_as[name])
     return text, frozenset(named)
-
-
-def _dates(question: str) -> tuple[QueryDate, ...]:
-    months = [_MONTHS.index(name) + 1 for name in dict.fromkeys(_MONTH.findall(question))]
-    year = next((int(year) for year in _YEAR.findall(question)), None)
-    day = next((int(day) for day in _DAY.findall(question) if 1 <= int(day) <= _DAY_MAX), None)
-    return tuple(QueryDate(month, year, day) for month in months)
 
 
 # Routing: the predicates a query asks for, and the kind of answer.
@@ -129,7 +99,7 @@ def route(question: str, analysis: QueryAnalysis, catalog: PredicateCatalog, *, 
     question = question[:_CHARS_READ_MAX]
     predicates = tuple(catalog.by_question(question)[:PREDICATES_MAX])
     when = _WHEN.search(question) is not None
-    ranged = bool(analysis.ranges or analysis.dates)
+    ranged = bool(analysis.periods)
     return Routing(
         mode=_mode(question, when=when),
         kinds=tuple(dict.fromkeys(catalog[name].kind.value for name in predicates)),

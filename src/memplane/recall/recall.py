@@ -20,7 +20,14 @@ from memplane.recall.caches import Embedded, Questions
 from memplane.recall.fact_ranking import FactCandidates, candidate_query, facts_apart, gather_facts
 from memplane.recall.large_spaces import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
-from memplane.recall.query import QueryAnalysis, read_nameless, replace_speakers, route, working_memory
+from memplane.recall.query import (
+    QueryAnalysis,
+    as_of_named,
+    read_nameless,
+    replace_speakers,
+    route,
+    working_memory,
+)
 from memplane.recall.query_context import PreparedQuery
 from memplane.recall.render import Sanitizer, render, share_of
 from memplane.recall.request import RecallRequest
@@ -90,7 +97,7 @@ def recall(
     """
     watch = _StageTimer()
     limits, settings = request.limits, tools.settings
-    reference = now if request.reference is None else request.reference
+    request, reference = _with_times(request, now)
     where = _where(request, now)
     with watch.stage("read"):
         embedding, prepared = _begin(reader, request.query, reference, tools, where, watch)
@@ -146,6 +153,14 @@ def recall(
         degraded=degraded + failed,
         timings=watch.stop(),
     )
+
+
+def _with_times(request: RecallRequest, now: Instant) -> tuple[RecallRequest, Instant]:
+    """The time the query refers to, and the request with the time that the query itself names: `as of March`."""
+    reference = now if request.reference is None else request.reference
+    named = None if request.as_of is not None else as_of_named(request.query, reference)
+    as_of = request.as_of if named is None else to_datetime(named)
+    return msgspec.structs.replace(request, as_of=as_of), reference
 
 
 def _where(request: RecallRequest, now: Instant) -> Filter:

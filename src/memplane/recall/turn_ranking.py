@@ -14,6 +14,7 @@ from memplane.models.vectors import DEVIATIONS_MIN, Floats, Ints, dots, unpacked
 from memplane.recall.fusion import FusedScores, best, fuse, word_scores
 from memplane.recall.large_spaces import judged
 from memplane.recall.memory_index import SimilarMemory
+from memplane.recall.periods import Period, date_match
 from memplane.recall.query_context import PreparedQuery
 from memplane.recall.turn_index import TurnColumns, TurnIndex
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
@@ -134,7 +135,7 @@ def _judged(reader: Reader, prepared: PreparedQuery, worded: TurnWords | None) -
     if turns.vectors.exact:
         places, sample = np.arange(turns.count) if heard is None else np.flatnonzero(heard), None
     else:
-        places, sample = _chosen(turns, query, worded, fact)
+        places, sample = _chosen(turns, query, worded, fact, prepared.analysis.periods)
     if not len(places):
         return None
     meaning = None if query is None else turns.vectors.scores(query, places)
@@ -229,17 +230,21 @@ def _of_memories(turns: TurnColumns, near: Sequence[SimilarMemory]) -> Floats:
 
 
 def _chosen(
-    turns: TurnColumns, query: Vector | None, worded: TurnWords, fact: Floats
+    turns: TurnColumns, query: Vector | None, worded: TurnWords, fact: Floats, periods: Sequence[Period]
 ) -> tuple[Ints, NDArray[np.bool_]]:
-    """For a space too large to rank every turn: the nearest turns by code, those that contain the words, and a sample
-    for the mean and deviation. Only turns in scope, so none displaces another."""
+    """For a space too large to rank every turn: the nearest turns by code, the same among those of the time asked
+    about, those that contain the words, and a sample for the mean and deviation. Only turns in scope, so none
+    displaces another."""
     heard = worded.heard
     sample = np.arange(turns.count) if heard is None else np.flatnonzero(heard)
     sample = sample[:: max(1, len(sample) // _SAMPLE)]
     chosen = [sample, *worded.favoured, _most(worded.among_visible(fact), _MOST)]
     if query is not None:
-        near = turns.vectors.near(query, _NEAR, heard)
-        chosen.append(near[near < turns.count])
+        near = [turns.vectors.near(query, _NEAR, heard)]
+        if periods:
+            then = date_match(periods, turns.at) > 0
+            near.append(turns.vectors.near(query, _MOST, then if heard is None else heard & then))
+        chosen += [places[places < turns.count] for places in near]
     is_chosen, is_sample = np.zeros(turns.count, np.bool_), np.zeros(turns.count, np.bool_)
     is_sample[sample] = True
     for places in chosen:

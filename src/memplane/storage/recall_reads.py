@@ -54,7 +54,7 @@ class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):
     words: Sequence[str]
     """Memories with any of these words, superseded ones too."""
     times: Sequence[tuple[Instant, Instant]]
-    """Memories that mention a time in one of these ranges."""
+    """Memories that mention a time in one of these ranges, or mention none and were said in it."""
     per_channel: int
     """How many memories to read for the words, for each time range, and of the newest."""
     hot: int
@@ -122,8 +122,9 @@ class RecallReader(SessionReader):
             match = session.words.match("memory", query.words)
             matching = [_filtered("match_memories", ever, match=match, limit=query.per_channel)]
         times = [
-            _filtered("told_between", wanted, time_from=begin, time_until=until, limit=query.per_channel)
+            _filtered(name, wanted, time_from=begin, time_until=until, limit=query.per_channel)
             for begin, until in query.times
+            for name in ("told_between", "said_between")
         ]
         hot = [_filtered("hot", wanted, limit=query.hot)]
         if session.one("ruled")[0]:

@@ -635,7 +635,7 @@ def test_claims_are_found_by_predicate(scribe, clock):
 
 
 def test_memories_are_found_by_the_time_they_speak_of(scribe):
-    """Ranges that touch the one asked for, half open, the earliest first."""
+    """Ranges that touch the one asked for, half open, the latest first; then memories without a time that were said in it."""
 
     def on(day: int, text: str) -> Memory:
         begin = datetime(2026, 3, day, tzinfo=UTC)
@@ -645,17 +645,18 @@ def test_memories_are_found_by_the_time_they_speak_of(scribe):
         return claimed(scribe, text, predicate="experienced", times=(told,))
 
     third, second = on(3, "went to Porto"), on(2, "went to Faro")
-    claimed(scribe, "at no time")
+    at_no_time = claimed(scribe, "at no time", updated_at=datetime(2026, 4, 2, tzinfo=UTC))
     with scribe.store.read() as reader:
 
-        def told(begin: int, until: int):
-            first, last = (to_instant(datetime(2026, 3, day, tzinfo=UTC)) for day in (begin, until))
+        def told(begin: int, until: int, month: int = 3):
+            first, last = (to_instant(datetime(2026, month, day, tzinfo=UTC)) for day in (begin, until))
             return ids(candidates(reader, NOW, times=[(first, last)], per_channel=ALL).of_times)
 
-        assert told(1, 9) == [second.id, third.id]
+        assert told(1, 9) == [third.id, second.id]
         assert told(3, 4) == [third.id]
         assert told(4, 9) == []
         assert told(1, 2) == []
+        assert told(1, 9, month=4) == [at_no_time.id]
 
 
 def test_hot_memories_come_newest_first(scribe, clock):

@@ -51,8 +51,7 @@ class PlaneRecallHandler:
         self._box.close()
 
     def _recall(self, space: Space, question: str, *, waited_s: float) -> Recall | None:
-        limits = Limits(blocks=min(BLOCKS_MAX, self._settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
-        request = RecallRequest(query=question, limits=limits)
+        request = RecallRequest(query=question, limits=plane_limits(self._settings))
         limit_s = self._settings.recall_answer_ms / 1_000
         if waited_s > limit_s * _GONE_AFTER:
             return None
@@ -62,6 +61,11 @@ class PlaneRecallHandler:
             seconds=limit_s - waited_s,
             late_s=limit_s * _LATE_SHARE,
         )
+
+
+def plane_limits(settings: Settings) -> Limits:
+    """How much the memory plane may return."""
+    return Limits(blocks=min(BLOCKS_MAX, settings.recall_blocks_max), bytes=TEXT_BYTES_MAX)
 
 
 def answer_of(blocks: Sequence[RecallBlock], degraded: Iterable[str]) -> bytes:

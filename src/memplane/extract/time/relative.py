@@ -118,7 +118,10 @@ def counted(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     if found is None:
         return _counted_days(line, start, context)
     end, count, unit = found
-    sign, end = (1, end) if ahead else _direction(line, end)
+    back, past = _direction(line, end)
+    if ahead and back < 0:  # `the race I took part in a week ago`
+        return None
+    sign, end = (1, end) if ahead else (back, past)
     end += sign < 0 and line.word(end) == "today"
     if sign and line.word(end - 1) == "today":
         return end, Frame(anchor=period(add_units(context.now, unit, sign * count), "day"))
