@@ -124,7 +124,7 @@ class RecallReader(SessionReader):
         times = [
             _filtered(name, wanted, time_from=begin, time_until=until, limit=query.per_channel)
             for begin, until in query.times
-            for name in ("told_between", "said_between")
+            for name in ("told_between", "stated_between")
         ]
         hot = [_filtered("hot", wanted, limit=query.hot)]
         if session.one("ruled")[0]:

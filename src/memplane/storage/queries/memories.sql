@@ -65,7 +65,7 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.time_from IS NOT NULL AND m.time_from < :time_until AND m.time_until > :time_from AND {where}
 ORDER BY m.time_from DESC, m.n DESC LIMIT :limit
 
--- name: said_between
+-- name: stated_between
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.time_from IS NULL AND m.updated >= :time_from AND m.updated < :time_until AND m.kind <> 'episode' AND {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit
