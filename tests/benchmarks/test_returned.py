@@ -92,10 +92,11 @@ def test_plain_lines_stay_within_the_budget():
 
 def test_a_folder_of_case_files_is_one_set(tmp_path):
     """
-    A limit counts the pairs of each space, and turns and instructions of each language.
+    A limit counts the pairs of each space, and turns and instructions of each language. Other files are left alone.
     """
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_text(json.dumps(CASES))
+    (tmp_path / "other.json").write_text("[]")
 
     whole, limited = load_cases(tmp_path), load_cases(tmp_path, 1)
 

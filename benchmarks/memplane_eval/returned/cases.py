@@ -80,12 +80,12 @@ def is_cases(document: object) -> bool:
 
 
 def load_cases(path: Path, limit: int | None = None) -> Cases:
-    """The cases of a file, or of all JSON files in a folder. A limit keeps the first so many pairs of each space, and turns
+    """The cases of a file, or of all case files in a folder. A limit keeps the first so many pairs of each space, and turns
     and instructions of each language."""
-    paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    if not paths:
+    documents = {each: read_json(each) for each in (sorted(path.glob("*.json")) if path.is_dir() else [path])}
+    parts = [_converted(each, document) for each, document in documents.items() if is_cases(document)]
+    if not parts:
         raise DataMissing(f"no case files in {path}")
-    parts = [_read(each) for each in paths]
     spaces = (space for part in parts for space in part.spaces)
     return Cases(
         spaces=tuple(msgspec.structs.replace(space, pairs=space.pairs[:limit]) for space in spaces),
@@ -98,9 +98,9 @@ def same_language(cases: Sequence[_Each], language: str) -> list[_Each]:
     return [case for case in cases if case.language == language]
 
 
-def _read(path: Path) -> Cases:
+def _converted(path: Path, document: object) -> Cases:
     try:
-        cases = msgspec.convert(read_json(path), Cases)
+        cases = msgspec.convert(document, Cases)
     except msgspec.ValidationError as exc:
         raise InvalidRequest(f"{path} is not a case file: {exc}") from exc
     for space in cases.spaces:
