@@ -29,7 +29,10 @@ from memplane_eval.returned.workbench import FILLER_TURNS, Workbench
 
 _EVIDENCE_NOTES = (
     "evidence: share of the turns that answer a question whose text, or an excerpt of it, is in `recall().text`",
-    "bm25 and dense: plain lines up to the same budget; for the default, up to the mean tokens of Memplane",
+    (
+        "bm25 and dense: plain lines up to the same budget; for the default, up to the mean tokens of Memplane; for blocks, the 8"
+        " best turns at full length"
+    ),
 )
 _CASES_NOTES = (
     "bm25 and dense: plain lines up to the mean tokens that Memplane returned in spaces of the same language",

@@ -160,7 +160,7 @@ def _ask_baselines(
 def measure_instruction(
     samples: Samples, workbench: Workbench, instruction: CaseInstruction, case: CaseSpace | None
 ) -> None:
-    """Store one instruction beside the memories of a case, or (without one) beside other people's turns."""
+    """Store one instruction beside the memories of a case, or (without one) beside turns of other conversations."""
     group = "instructions, space of 1,000" if case is None else "instructions, small space"
     with workbench.space(filled=case is None) as space:
         if case is not None:

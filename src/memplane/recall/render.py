@@ -92,7 +92,7 @@ def render(
     tame: Sanitizer,
     documents: DocumentShare = DocumentShare(),  # noqa: B008  # frozen
 ) -> tuple[str, int]:
-    """The text and its token count, an upper bound; empty if nothing fits."""
+    """The text and its estimated tokens; empty if nothing fits."""
     memory: list[Group] = [
         ("Known:", [_fact(hit, tame) for hit in facts]),
         ("Not settled:", [_conflict(conflict, tame) for conflict in conflicts]),

@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     spans: int = 5
     """Maximum number of document passages, at most 50."""
     tokens: int | None = None
-    """Token limit of `text`, an upper bound; None: from the settings."""
+    """Limit of `text` in estimated tokens; None: from the settings."""
     blocks: int | None = None
     """None: from the settings."""
     bytes: int | None = None
@@ -100,7 +100,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     query: str
     text: str
     tokens: int = 0
-    """Token count of `text`, an upper bound."""
+    """Estimated tokens of `text`; see `memplane.recall.tokens`."""
     blocks: tuple[RecallBlock, ...] = ()
     hits: tuple[RecallHit, ...] = ()
     """Everything ranked and not flagged, turns and memories interleaved, best first."""
