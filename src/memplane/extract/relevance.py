@@ -52,19 +52,26 @@ class Relevance:
                 1 + (total - count + 0.5) / (count + 0.5)
             )
         self._whole = sum(self._weights.values()) or 1.0
-        self._scores: dict[str, float] = {}
+        self._scores: dict[str, tuple[float, bool]] = {}
 
     def score(self, text: str) -> float:
+        return self._known(text)[0]
+
+    def has_all(self, text: str) -> bool:
+        """Whether the text contains every word that counts."""
+        return self._known(text)[1]
+
+    def _known(self, text: str) -> tuple[float, bool]:
         known = self._scores.get(text)
         if known is None:
             known = self._scores[text] = self._score(text)
         return known
 
-    def _score(self, text: str) -> float:
+    def _score(self, text: str) -> tuple[float, bool]:
         stems = Counter(stems_of(text[:_SCORED_CHARS_MAX]))
         length = sum(stems.values())
         slack = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / _LENGTH_USUAL)
-        gained = 0.0
+        gained, has_all = 0.0, True
         for stem, weight in self._weights.items():
             count = stems[stem]
             if not count and is_prefix(stem):
@@ -73,7 +80,9 @@ class Relevance:
                 gained += weight * count / (count + slack)
             elif stem == self._begun_stem and self._begins(text):
                 gained += weight * _BEGUN_SHARE
-        return gained / self._whole
+            else:
+                has_all = False
+        return gained / self._whole, has_all
 
     def _begins(self, text: str) -> bool:
         return any(word.startswith(self._begun) for word in words_of(text[:_SCORED_CHARS_MAX]))

@@ -5,7 +5,8 @@ comparing them is very fast; they only preselect candidates, which are compared 
 are not kept in memory at all: those of the candidates are read from the store.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,19 @@ Codes = NDArray[np.uint64]
 Places = NDArray[np.int64]
 Small = NDArray[np.int8]
 _STEPS = 127
+_SAMPLE = 500
+
+
+class Comparison(NamedTuple):
+    """How near places are to a query, and how near the others are."""
+
+    places: Ints
+    scores: Floats
+    """The dot product of each of the places."""
+    sample: Floats
+    """The dot products of a sample of all."""
+    count: int
+    """How many vectors there are."""
 
 
 class VectorTable:
@@ -120,6 +134,31 @@ class VectorTable:
         near: Places = chosen[there[chosen]]
         return near
 
+    def compare(
+        self,
+        query: Vector,
+        limit: int,
+        *,
+        visible: NDArray[np.bool_] | None,
+        among: Places | None,
+        read: Callable[[Places], NDArray[np.float32]],
+    ) -> "Comparison":
+        """Compare these places, or those nearest to the query, and a sample of all visible ones. `read` returns the dot
+        products of places whose vectors are not kept here."""
+        everything = np.arange(self._count) if visible is None else np.flatnonzero(visible[: self._count])
+        everything = everything[self._there[everything]]
+        sample = everything if self.exact else everything[:: max(1, len(everything) // _SAMPLE)]
+        if among is not None:
+            places = among[self._there[among]]
+        elif self.exact:
+            places = everything
+        else:
+            places = np.intersect1d(self.near(query, limit, visible), everything)
+        wanted = np.concatenate([places, sample])
+        kept = self.scores(query, wanted)
+        scores = (read(wanted) if kept is None else kept).astype(np.float64)
+        return Comparison(places, scores[: len(places)], scores[len(places) :], len(everything))
+
     def _make_codes(self) -> None:
         """Switch to codes. The current mean stays the threshold."""
         assert self._rows is not None
@@ -143,6 +182,15 @@ def dots(vectors: Vectors, query: Vector) -> NDArray[np.float32]:
     twenty times as long as the product."""
     products: NDArray[np.float32] = np.vecdot(vectors, query)
     return products
+
+
+def stored_dots(packed: Sequence[bytes | None], query: Vector) -> NDArray[np.float32]:
+    """The dot product of each vector as stored; NaN without one."""
+    scores = np.full(len(packed), np.nan, np.float32)
+    there = [at for at, vector in enumerate(packed) if vector is not None]
+    if there:
+        scores[there] = dots(unpacked([vector for vector in packed if vector is not None]), query)
+    return scores
 
 
 def unpacked(packed: Sequence[bytes]) -> Vectors:

@@ -8,14 +8,14 @@ import os
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 
 from memplane.documents.span_index import SpanIndex
 from memplane.errors import SettingsInvalid
-from memplane.models.embedding import Embedder, EmbeddingFailed, Vector, checked
+from memplane.models.embedding import Embedder, EmbeddingFailed, Vector, Vectors, checked
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.turn_index import TurnIndex
 
@@ -122,6 +122,7 @@ class Questions:
     def __init__(self, embedder: Embedder | None, *, beside: Callable[[], bool] | None = None) -> None:
         self.embedder = embedder
         self._beside = beside or Cores().spare
+        self._kept: dict[tuple[str, ...], Vectors] = {}
         self._threads = ThreadPoolExecutor(max(_THREADS_MIN, os.cpu_count() or 1), "memplane-question")
 
     def begin(self, text: str) -> Callable[[], Embedded]:
@@ -133,6 +134,18 @@ class Questions:
             return cache(lambda: _embedded(embedder, text))
         begun: Future[Embedded] = self._threads.submit(_embedded, embedder, text)
         return begun.result
+
+    def vectors_of(self, texts: Sequence[str]) -> Vectors | None:
+        """The vectors of fixed texts, computed once; None if the model is not available."""
+        embedder, kept = self.embedder, self._kept.get(tuple(texts))
+        if kept is not None or embedder is None:
+            return kept
+        try:
+            kept = checked(embedder.embed_texts(texts), len(texts), embedder.dimension)
+        except (EmbeddingFailed, SettingsInvalid):
+            return None
+        self._kept[tuple(texts)] = kept
+        return kept
 
     def close(self) -> None:
         self._threads.shutdown(wait=False)

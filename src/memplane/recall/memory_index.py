@@ -1,13 +1,14 @@
 """The vectors of a space's memories: a cache like `TurnIndex`. Texts and states are always read from the store."""
 
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memplane.models.embedding import Vector
-from memplane.models.vectors import VectorTable, dots, unpacked
+from memplane.models.vectors import Comparison, Ints, VectorTable, dots, stored_dots, unpacked
 from memplane.recall.large_spaces import LargeIndex
 from memplane.storage.filter import EVERYWHERE, Audience
 from memplane.storage.recall_reads import IndexChanges
@@ -95,6 +96,36 @@ class MemoryIndex:
             return [
                 SimilarMemory(ids[at], turns[at], (score - usual) / deviation, score) for at, score in best
             ]
+
+    def compare(
+        self,
+        reader: Reader,
+        model: int,
+        query: Vector,
+        *,
+        limit: int,
+        audience: Audience | None,
+        among: Sequence[str] | None,
+    ) -> tuple[list[str], Comparison]:
+        """Compare these memories, or about `limit` of those nearest to the query, for a space that is small enough to be
+        loaded. The ids are those of the compared places."""
+
+        def read(places: Ints) -> NDArray[np.float32]:
+            packed = reader.vectors.memories_of(model, [ids[at] for at in places])
+            return stored_dots([packed.get(ids[at]) for at in places], query)
+
+        with self._lock:
+            self._refresh(reader)
+            ids = self._ids
+            chosen = (
+                None
+                if among is None
+                else np.array([self._places[id_] for id_ in among if id_ in self._places], np.int64)
+            )
+            found = self._vectors.compare(
+                query, limit, visible=self._visible_to(audience), among=chosen, read=read
+            )
+            return [ids[at] for at in found.places], found
 
     def _searched(
         self,

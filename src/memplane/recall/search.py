@@ -1,14 +1,24 @@
-"""Search over typed memories, keyed facts and turns."""
+"""Search over typed memories, keyed facts and turns: by words, and by meaning where there are vectors.
 
-from collections.abc import Sequence
+A text that contains all words of the query comes before one that is only similar: whoever searches for a name, an id or
+a rare word expects the text that contains it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from memplane.clock import Instant
 from memplane.extract.relevance import STOP_WORDS, Question, Relevance
+from memplane.recall.caches import Questions
+from memplane.recall.memory_index import MemoryIndex
+from memplane.recall.query import replace_speakers
+from memplane.recall.similar import REFERENCE_TEXTS, SimilarityQuery, similar_memories, similar_turns
+from memplane.recall.turn_index import EMPTY, TurnIndex
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.storage.filter import EVERYWHERE, Audience, Filter
+from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.store import Reader
 from memplane.storage.words import prefix_term, words_of
 from memplane.types import Kind, Memory, Turn
@@ -25,6 +35,9 @@ score."""
 _SCORE_DIGITS = 6
 _STEM_CHARS_MIN = 2
 _ENDING_CHARS = 12
+_NAME_CHARS_MAX = 512
+NOT_EMBEDDED = "vectors: nothing is embedded yet, so only words were compared"
+NO_MODEL = "embedding: no model is configured, so only words were compared"
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +57,18 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = LIMIT_DEFAULT
     typing: bool = False
     """The last word is still being typed: memories with a word that begins with it match too."""
+    words_only: bool = False
+    """Do not search by meaning."""
     audience: Audience | None = EVERYWHERE
     """The scope of the caller; see `Filter`."""
+
+
+class SearchServices(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search by meaning needs besides the store."""
+
+    questions: Questions
+    turn_index: TurnIndex
+    memory_index: MemoryIndex
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +80,9 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     memory: Memory | None = None
     turn: Turn | None = None
+    channels: Mapping[str, float] = {}
+    """What it was found by, with the value of each: `words`, the share of the query's words, and `meaning`, how certainly
+    it is related. Both are between 0 and 1."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -65,29 +91,152 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
         return (found.flags or ()) if found is not None and found.quarantined else ()
 
 
-def search(reader: Reader, request: SearchRequest, now: Instant) -> list[Hit]:
-    """The best results first; without a query, the newest."""
+class SearchResults(list[Hit]):
+    """The hits, best first. A list, so that they can be used like one."""
+
+    def __init__(self, hits: Iterable[Hit] = (), degraded: Sequence[str] = ()) -> None:
+        super().__init__(hits)
+        self.degraded = tuple(degraded)
+        """Why something similar may be missing."""
+
+
+def search(
+    reader: Reader, request: SearchRequest, now: Instant, services: SearchServices | None = None
+) -> SearchResults:
+    """The best results first; without a query, the newest. Without `services`, only by words."""
     where = _filter(request, now)
     question = Question(request.query)
+    degraded: tuple[str, ...] = ()
     if not question.words:
         hits = _hits(_newest(reader, request, where), None) if not request.query.strip() else []
         hits.sort(key=lambda hit: (hit.at, _place(hit)), reverse=True)
     else:
-        frequencies = reader.words.frequencies(list(question.stems.values()))
-        typed = _typed(request, question)
-        relevance = Relevance(question, frequencies, reader.words.corpus_size(), begun=typed)
-        rare = [word for word in question.words if frequencies[question.stems[word]] <= _COMMON]
-        found = _matching(reader, request, where, rare or question.words, newest=not rare)
-        hits = _hits(found, relevance)
-        if typed:
-            there = {hit.id for hit in hits}
-            further = _hits((_beginning(reader, request, where, typed), []), relevance)
-            hits += [hit for hit in further if hit.score and hit.id not in there]
+        similar = None
+        if services is not None and not request.words_only:
+            similar = _SimilarSearch(reader, request, where, services)
+        relevance, hits = _by_words(reader, request, where, question)
+        if similar is not None:
+            near, degraded = similar.results()
+            hits = _merged(hits, near, relevance)
+        hits = _named_first(reader, request, where, hits)
         hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
     best = [_sanitized_hit(hit, now) for hit in hits[: request.limit]]
     if any(hit.flags for hit in best):  # leave room for others
         best = [_sanitized_hit(hit, now) for hit in hits]
-    return sorted(best, key=lambda hit: bool(hit.flags))[: request.limit]
+        best = [hit for hit in best if not hit.flags or set(hit.channels) != {"meaning"}]
+    return SearchResults(sorted(best, key=lambda hit: bool(hit.flags))[: request.limit], degraded)
+
+
+def _by_words(
+    reader: Reader, request: SearchRequest, where: Filter, question: Question
+) -> tuple[Relevance, list[Hit]]:
+    frequencies = reader.words.frequencies(list(question.stems.values()))
+    typed = _typed(request, question)
+    relevance = Relevance(question, frequencies, reader.words.corpus_size(), begun=typed)
+    rare = [word for word in question.words if frequencies[question.stems[word]] <= _COMMON]
+    found = _matching(reader, request, where, rare or question.words, newest=not rare)
+    hits = _hits(found, relevance)
+    if typed:
+        there = {hit.id for hit in hits}
+        further = _hits((_beginning(reader, request, where, typed), []), relevance)
+        hits += [hit for hit in further if hit.score and hit.id not in there]
+    return relevance, hits
+
+
+class _SimilarSearch:
+    """The search by meaning. The query is embedded while the search by words runs."""
+
+    def __init__(
+        self, reader: Reader, request: SearchRequest, where: Filter, services: SearchServices
+    ) -> None:
+        self._reader = reader
+        self._request = request
+        self._where = msgspec.structs.replace(where, quarantined=False)
+        self._services = services
+        self._turns = EMPTY
+        embedder = services.questions.embedder
+        self._model = (
+            None if embedder is None else reader.vectors.model(embedder.model_id, embedder.dimension)
+        )
+        begin, index = services.questions.begin, services.turn_index
+        text = _without_names(request, index.speakers)
+        self._embedded = begin(text)
+        if self._model is not None and _includes_turns(request) and reader.vectors.search(self._model) is None:
+            self._turns = index.refresh(reader)
+            if (named := _without_names(request, self._turns.speakers)) != text:
+                self._embedded = begin(named)
+
+    def results(self) -> tuple[list[Hit], tuple[str, ...]]:
+        """The hits, with how certainly each is related, and why there may be more."""
+        vector, failed = self._embedded()
+        if vector is None or self._model is None:
+            return [], failed or (NOT_EMBEDDED,)
+        services, request, where = self._services, self._request, self._where
+        query = SimilarityQuery(
+            vector=vector,
+            model=self._model,
+            reference=lambda: services.questions.vectors_of(REFERENCE_TEXTS),
+        )
+        memories = (
+            similar_memories(self._reader, services.memory_index, query, where, request.limit)
+            if request.memories
+            else []
+        )
+        indexes = services.turn_index, services.memory_index
+        turns = (
+            similar_turns(self._reader, indexes, self._turns, query, where, request.limit)
+            if _includes_turns(request)
+            else []
+        )
+        certainty = {id(found): sure for found, sure in (*memories, *turns)}
+        hits = _hits(([memory for memory, _ in memories], [turn for turn, _ in turns]), None)
+        return [
+            msgspec.structs.replace(hit, channels={"meaning": certainty[id(hit.memory or hit.turn)]})
+            for hit in hits
+        ], ()
+
+
+def _without_names(request: SearchRequest, speakers: Sequence[str]) -> str:
+    """Turns do not contain the name of their speaker, and speak of them as `I`; memories name them."""
+    if not _includes_turns(request):
+        return request.query
+    text, _ = replace_speakers(request.query, speakers)
+    return text if any(word not in STOP_WORDS for word in words_of(text)) else request.query
+
+
+def _merged(by_words: Sequence[Hit], by_meaning: Sequence[Hit], relevance: Relevance) -> list[Hit]:
+    """Both in one list. A text that contains all words scores above one half, one that is only similar below it."""
+    hits = {_key(hit): hit for hit in by_meaning}
+    for hit in by_words:
+        similar = hits.get(_key(hit))
+        channels = {**hit.channels, **({} if similar is None else similar.channels)}
+        hits[_key(hit)] = msgspec.structs.replace(hit, channels=channels)
+    merged = []
+    for hit in hits.values():
+        words, meaning = hit.channels.get("words", 0.0), hit.channels.get("meaning", 0.0)
+        score = words + (1.0 - words) * meaning / 2
+        if words and relevance.has_all(_searchable(hit)):
+            score = (1.0 + score) / 2
+        merged.append(msgspec.structs.replace(hit, score=round(score, _SCORE_DIGITS)))
+    return merged
+
+
+def _named_first(reader: Reader, request: SearchRequest, where: Filter, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, and whatever the query is the id or the key of."""
+    name = request.query.strip()
+    if request.typing or not name or len(name) > _NAME_CHARS_MAX or any(char.isspace() for char in name):
+        return list(hits)
+    memories: Sequence[Memory] = []
+    turns: Sequence[Turn] = []
+    if request.memories:
+        keyed = reader.memories.by_key(name, now=where.now)
+        memories = reader.memories.get_many([name] if keyed is None else [name, keyed.id], where)
+    if _includes_turns(request) and (seq := reader.ledger.known([name]).get(name)) is not None:
+        numbers = [turn_number(seq, ordinal) for ordinal in range(TURNS_PER_ENTRY_MAX)]
+        turns = reader.turns.at(numbers, where)
+    named = {_key(hit): hit for hit in _hits((memories, turns), None)}
+    others = [hit for hit in hits if _key(hit) not in named]
+    return [msgspec.structs.replace(hit, score=1.0, channels={"id": 1.0}) for hit in named.values()] + others
 
 
 def _filter(request: SearchRequest, now: Instant) -> Filter:
@@ -169,7 +318,9 @@ def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance |
         )
         for turn in turns
     ]
-    return hits
+    if relevance is None:
+        return hits
+    return [msgspec.structs.replace(hit, channels={"words": hit.score}) for hit in hits]
 
 
 def _sanitized_hit(hit: Hit, now: Instant) -> Hit:
@@ -181,6 +332,14 @@ def _sanitized_hit(hit: Hit, now: Instant) -> Hit:
 
 def _score(relevance: Relevance | None, text: str) -> float:
     return 0.0 if relevance is None else round(relevance.score(text), _SCORE_DIGITS)
+
+
+def _searchable(hit: Hit) -> str:
+    return hit.text if hit.memory is None else hit.memory.searchable
+
+
+def _key(hit: Hit) -> tuple[str, tuple[int, int]]:
+    return hit.id, _place(hit)
 
 
 def _place(hit: Hit) -> tuple[int, int]:

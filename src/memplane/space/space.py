@@ -47,7 +47,7 @@ from memplane.recall.explain import why_not
 from memplane.recall.recall import recall_by_words
 from memplane.recall.request import RecallOptions, RecallRequest, request_of
 from memplane.recall.result import Limits, Recall
-from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit, SearchRequest, search
+from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, SearchRequest, SearchResults
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.space.compaction import compact
 from memplane.space.context import SpaceContext
@@ -59,6 +59,7 @@ from memplane.space.forgetting import finish_forget
 from memplane.space.ledger import Ledger
 from memplane.space.overview import Overview
 from memplane.space.recall import answer, enrich, enrich_briefly, within_limits, write_accesses
+from memplane.space.search import run_search
 from memplane.space.review import Review
 from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Audience, Filter, ForgetScope
@@ -386,11 +387,13 @@ class Space:
         turns: bool = True,
         limit: int = LIMIT_DEFAULT,
         typing: bool = False,
-    ) -> list[Hit]:
-        """Search memories, facts and turns by free text, best match first; without a query, newest first.
+        words_only: bool = False,
+    ) -> SearchResults:
+        """Search memories, facts and turns by words and by meaning, best match first; without a query, newest first.
 
         `conversation` and `project` filter the results, and include what is scoped to them. With `typing`, the last word of
-        the query may be a prefix.
+        the query may be a prefix. With `words_only`, every result contains a word of the query. `degraded` of the result
+        says why something similar may be missing.
         """
         if not isinstance(query, str):
             raise InvalidRequest(f"query: give text, not {type(query).__name__}", field="query")
@@ -421,10 +424,10 @@ class Space:
             turns=turns,
             limit=limit,
             typing=typing,
+            words_only=words_only,
             audience=Audience(conversation=conversation, project=project),
         )
-        with self._context.operation("search") as reader:
-            return search(reader, request, self._context.clock())
+        return run_search(self._context, request)
 
     def recall(
         self, query: str | RecallRequest, *, counted: bool = True, **options: Unpack[RecallOptions]

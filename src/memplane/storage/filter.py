@@ -58,6 +58,12 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     default hides what belongs to one place, so that a caller who forgets to set it returns too little, not too
     much."""
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it asks for more than what is current and visible, so that few rows may pass."""
+        named = (self.since, self.until, self.conversation, self.project, self.key_prefix, self.category)
+        return bool(self.kinds or self.tags) or any(value is not None for value in named)
+
 
 class EntryFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which entries of the ledger to read. Conditions are combined with AND."""

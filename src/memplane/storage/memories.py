@@ -61,6 +61,10 @@ class MemoriesReader(SessionReader):
         found = self._session.filtered("memories", conditions.of_memories(where), limit=limit, offset=offset)
         return [rows.memory_from(row) for row in found]
 
+    def ids(self, where: Filter, *, limit: int) -> list[str]:
+        """The ids of memories that pass the filter, newest first."""
+        return [id_ for (id_,) in self._session.filtered("memory_ids", conditions.of_memories(where), limit=limit)]
+
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
         """Current memories: pinned ones first, then behavioral ones, newest first within each. Derived memories
         only if they are behavioral or hot; no quarantined memories, and none of the reserved categories."""

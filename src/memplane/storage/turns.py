@@ -55,6 +55,10 @@ class TurnsReader(SessionReader):
         found = self._session.filtered("turns", conditions.of_turns(where), limit=limit, offset=offset)
         return [rows.turn_from(row) for row in found]
 
+    def numbers(self, where: Filter, *, limit: int) -> list[int]:
+        """The numbers of turns that pass the filter, newest first."""
+        return [n for (n,) in self._session.filtered("turn_numbers", conditions.of_turns(where), limit=limit)]
+
     def match(self, words: Sequence[str], where: Filter, *, limit: int, newest: bool = False) -> list[Turn]:
         """Turns that contain any of the words; see `Memories.match`. Turns that are not in the word index yet
         are scanned."""

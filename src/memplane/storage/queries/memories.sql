@@ -126,5 +126,8 @@ WHERE m.superseded_by IS NOT NULL AND m.superseded_by = :id AND m.id <> :id ORDE
 SELECT {columns} FROM memory m JOIN ledger l USING (seq) WHERE {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit OFFSET :offset
 
+-- name: memory_ids
+SELECT m.id FROM memory m WHERE {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
 -- name: memory_texts
 SELECT n, text, key, tags, seq, id, turn FROM memory WHERE seq = :seq

@@ -61,6 +61,9 @@ SELECT {turn_columns}
 FROM turn t JOIN ledger l ON l.seq = {entry_of:t} WHERE {where}
 ORDER BY t.at DESC, t.n DESC LIMIT :limit OFFSET :offset
 
+-- name: turn_numbers
+SELECT t.n FROM turn t WHERE {where} ORDER BY t.at DESC, t.n DESC LIMIT :limit
+
 -- name: turn_texts
 SELECT n, text FROM turn WHERE n >= :first AND n < :beyond
 
