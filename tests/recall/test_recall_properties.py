@@ -299,6 +299,7 @@ def _ask_and_check(
     here = {"conversation": conversation, "project": project}
     _check_marks(life, told, moment, include_superseded=include_superseded, here=here)
     _check_places(life, question, here)
+    _check_search(life, question, here, include_superseded=include_superseded)
     _check_flagged(life, told, here)
     _check_memories(life, told, moment, include_superseded=include_superseded)
     _check_budget(told, limits or Limits(tokens=options.recall_tokens_max), options)
@@ -323,6 +324,21 @@ def _check_places(life, question, here) -> None:
     anywhere = {thing.mark for thing in life.things if thing.within is None}
     assert _marks_in(life.space.search(question)) <= anywhere
     assert _marks_in(life.space.brief().markdown) <= anywhere
+
+
+def _check_search(life, question, here, *, include_superseded) -> None:
+    """A search finds by meaning nothing that it may not find by words, and nothing twice."""
+    hits = life.space.search(question, include_superseded=include_superseded, **here)
+    found = life.space.search(include_superseded=include_superseded, limit=100, **here)
+    there = {(hit.id, hit.turn and hit.turn.ordinal) for hit in found}
+    kept = [(hit.id, hit.turn and hit.turn.ordinal) for hit in hits]
+    assert len(set(kept)) == len(kept)
+    assert len(there) == 100 or set(kept) <= there
+    assert all(not hit.flags for hit in hits if set(hit.channels) == {"meaning"})
+    gone = {thing.mark for thing in life.things if thing.gone} - {
+        thing.mark for thing in life.things if not thing.gone
+    }
+    assert not _marks_in(hits) & gone
 
 
 def _check_flagged(life, told: Recall, here) -> None:

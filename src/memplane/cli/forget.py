@@ -108,7 +108,7 @@ def receipts(call: CommandContext) -> None:
     found = call.existing_space().ledger.receipts()
     call.out.answer({"receipts": found}, *(part for receipt in found for part in _receipt_lines(receipt)))
     if not found:
-        call.out.note("No receipts.")
+        call.out.empty("No receipts.")
 
 
 @command(app, examples=["memplane sweep"])

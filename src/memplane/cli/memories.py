@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, Hit
+from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, NO_MODEL, Hit
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.options import (
@@ -137,6 +137,7 @@ def store(
     app,
     examples=[
         "memplane search typescript",
+        "memplane search 'what does she drink?'",
         "memplane search 里斯本 --since 2026-11-01",
         "memplane search --kind preference --tag coding      # newest first, without a query",
     ],
@@ -170,11 +171,17 @@ def search(
         bool, typer.Option("--memories/--no-memories", help="Search memories and facts.")
     ] = True,
     turns: Annotated[bool, typer.Option("--turns/--no-turns", help="Search turns.")] = True,
+    words_only: Annotated[
+        bool, typer.Option("--words-only", help="Only results that contain a word of the query.")
+    ] = False,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=LIMIT_MAX, help="Maximum number of results.")
     ] = LIMIT_DEFAULT,
 ) -> None:
-    """Search memories, facts and turns, in any language."""
+    """Search memories, facts and turns by words and by meaning.
+
+    Results that contain all words of the query come first, then similar ones.
+    """
     hits = call.existing_space().search(
         read_content(call, query),
         kinds=kinds or (),
@@ -188,10 +195,14 @@ def search(
         memories=memories,
         turns=turns,
         limit=limit,
+        words_only=words_only,
     )
-    call.out.answer({"hits": hits}, *(part for hit in hits for part in _hit(hit)))
+    call.out.answer({"hits": hits, "degraded": hits.degraded}, *(part for hit in hits for part in _hit(hit)))
     if not hits:
-        call.out.note("No results.")
+        call.out.empty("No results.")
+    for reason in hits.degraded:
+        if reason != NO_MODEL:  # somebody decided that
+            call.out.warn(f"the result may be incomplete: {reason}")
 
 
 @command(app, examples=["memplane brief", "memplane brief --space alice > MEMORY.md"])
@@ -203,7 +214,7 @@ def brief(call: CommandContext, conversation: Conversation = None, project: Proj
     made = call.existing_space().brief(conversation=conversation, project=project)
     call.out.answer_text(made, made.markdown)
     if not made.entries:
-        call.out.note("No memories yet; `memplane store` adds one.")
+        call.out.empty("No memories yet; `memplane store` adds one.")
 
 
 @command(app, examples=["memplane conversations", "memplane conversations --project site"])

@@ -18,7 +18,7 @@ def spaces(call: CommandContext) -> None:
     names = list(call.plane.spaces())
     call.out.answer({"data": path_text(call.place), "spaces": names}, *(line(name) for name in names))
     if not names:
-        call.out.note(f"No spaces in {call.place} yet; `memplane retain` creates one.")
+        call.out.empty(f"No spaces in {call.place} yet; `memplane retain` creates one.")
 
 
 @command(app, examples=["memplane stats", "memplane stats --space alice --json"])

@@ -111,7 +111,7 @@ def status(call: CommandContext) -> None:
         ]
         call.out.print_part(table("worker", "status", "seen", "taken", "steps", "failures", rows=rows))
     else:
-        call.out.note("No workers; start one with `memplane worker`.")
+        call.out.empty("No workers; start one with `memplane worker`.")
 
 
 @command(worker, examples=["memplane worker dead", "memplane worker dead --json"])
@@ -153,7 +153,7 @@ def retry(
     work.ring()
     call.out.answer({"retried": retried}, line(f"Retrying {counted(retried, 'space', 'spaces')}"))
     if not retried:
-        call.out.note("No failing or dead space; see `memplane worker status`.")
+        call.out.empty("No failing or dead space; see `memplane worker status`.")
 
 
 @command(worker, examples=["memplane worker index", "memplane worker index --json"])

@@ -8,6 +8,7 @@ from memplane.console import links
 from memplane.console.forms import Form
 from memplane.console.pages import redirect
 from memplane.console.views import Row, space_of, space_page, writable_space
+from memplane.recall.search import SearchResults
 from memplane.server.endpoint import HttpCall, Query
 from memplane.space import Space
 from memplane.types import STORABLE_KINDS, Kind, Memory, State, Tier
@@ -20,6 +21,7 @@ _LISTING = (
     Query(name="kind", default=""),
     Query(name="state", default=""),
     Query(name="tier", default=""),
+    Query(name="words_only", default=""),
     Query(name="page", type=int, default=1),
 )
 
@@ -34,11 +36,12 @@ class EvidenceContext(msgspec.Struct, frozen=True):
 
 
 def listing(call: HttpCall) -> Response:
-    """Search if the query has words, else list the newest first."""
+    """Search by words and meaning if there is a query, else list the newest first."""
     space = space_of(call)
-    asked = {name: call.query[name] for name in ("q", "kind", "state", "tier")}
+    asked = {name: call.query[name] for name in ("q", "kind", "state", "tier", "words_only")}
     number = max(1, call.query["page"])
-    found, more = _found(space, asked, number)
+    hits = _hits(space, asked) if asked["q"].strip() else None
+    found, more = _listed(space, asked, number) if hits is None else (_fitting(hits, asked), False)
     return space_page(
         call,
         "memories.html",
@@ -48,29 +51,37 @@ def listing(call: HttpCall) -> Response:
         number=number,
         more=more,
         memories=found,
+        similar={hit.id for hit in hits or () if set(hit.channels) == {"meaning"}},
+        degraded=() if hits is None else hits.degraded,
         kinds=list(Kind),
         states=list(State),
         tiers=list(Tier),
     )
 
 
-def _found(space: Space, asked: dict[str, str], number: int) -> tuple[list[Memory], bool]:
-    if asked["q"].strip():
-        hits = space.search(
-            asked["q"],
-            kinds=[asked["kind"]] if asked["kind"] else [],
-            turns=False,
-            include_superseded=asked["state"] != State.ACTIVE,
-            limit=_PAGE_SIZE,
-            typing=True,
-        )
-        found = [hit.memory for hit in hits if hit.memory is not None]
-        fitting = [
-            memory
-            for memory in found
-            if asked["state"] in ("", memory.state) and asked["tier"] in ("", memory.tier)
-        ]
-        return fitting, False
+def _hits(space: Space, asked: dict[str, str]) -> SearchResults:
+    return space.search(
+        asked["q"],
+        kinds=[asked["kind"]] if asked["kind"] else [],
+        turns=False,
+        include_superseded=asked["state"] != State.ACTIVE,
+        limit=_PAGE_SIZE,
+        typing=True,
+        words_only=bool(asked["words_only"]),
+    )
+
+
+def _fitting(hits: SearchResults, asked: dict[str, str]) -> list[Memory]:
+    return [
+        hit.memory
+        for hit in hits
+        if hit.memory is not None
+        and asked["state"] in ("", hit.memory.state)
+        and asked["tier"] in ("", hit.memory.tier)
+    ]
+
+
+def _listed(space: Space, asked: dict[str, str], number: int) -> tuple[list[Memory], bool]:
     found = space.memories(
         kind=asked["kind"] or None,
         state=asked["state"] or None,

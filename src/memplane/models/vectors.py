@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
     """The dot product of each of the places."""
     sample: Floats
     """The dot products of a sample of all."""
-    count: int
+    total: int
     """How many vectors there are."""
 
 

@@ -161,7 +161,11 @@ class _SimilarSearch:
         begin, index = services.questions.begin, services.turn_index
         text = _without_names(request, index.speakers)
         self._embedded = begin(text)
-        if self._model is not None and _includes_turns(request) and reader.vectors.search(self._model) is None:
+        if (
+            self._model is not None
+            and _includes_turns(request)
+            and reader.vectors.search(self._model) is None
+        ):
             self._turns = index.refresh(reader)
             if (named := _without_names(request, self._turns.speakers)) != text:
                 self._embedded = begin(named)

@@ -71,7 +71,8 @@ class _Usual(NamedTuple):
 
     mean: float
     deviation: float
-    count: int
+    among: int
+    """How many texts there are, as `_counted`."""
 
 
 def similar_memories(
@@ -87,12 +88,13 @@ def similar_memories(
         keys, compared = index.compare(
             reader, query.model, query.vector, limit=_NEAREST, audience=where.audience, among=among
         )
-        usual, scores = _usual(compared.sample, compared.count, query), compared.scores
+        usual, scores = _usual(compared.sample, compared.total, query), compared.scores
     else:
         keys, scores = _stored_memories(reader, search, query, where, among)
         mean, deviation = index.large.usual_nearness(reader, search, query.model, query.vector)
         usual = _Usual(mean, deviation, reader.state.marks().memory_stamp)
-    ranked = _related(keys, scores, usual, None if among is None else len(keys))
+    usuals = [usual] if among is None else _of_filtered(scores, usual, query)
+    ranked = _related(keys, scores, usuals)
 
     def read(ids: Sequence[str]) -> dict[str, Memory]:
         return {memory.id: memory for memory in reader.memories.get_many(ids, where)}
@@ -121,7 +123,8 @@ def similar_turns(
         turn_index, memory_index = indexes
         sample = memory_index.large.refresh(reader, search, query.model, turn_index.unindexed(reader)).sample
         usual = _usual(dots(sample.vectors, query.vector).astype(np.float64), sample.count, query)
-    ranked = _related(keys, scores, usual, None if among is None else len(keys))
+    usuals = [usual] if among is None else _of_filtered(scores, usual, query)
+    ranked = _related(keys, scores, usuals)
 
     def read(numbers: Sequence[int]) -> dict[int, Turn]:
         return {turn_number(turn.seq, turn.ordinal): turn for turn in reader.turns.at(numbers, where)}
@@ -140,13 +143,15 @@ def _loaded_turns(
         places, there = turns.find(np.array(sorted(among), np.int64))
         chosen = places[there]
 
-    def read(places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    def read(
+        places: np.ndarray[tuple[int], np.dtype[np.int64]],
+    ) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
         numbers = turns.n[places].tolist()
         packed = reader.vectors.turns_at(query.model, numbers)
         return stored_dots([packed.get(n) for n in numbers], query.vector)
 
     found = turns.vectors.compare(query.vector, _NEAREST, visible=visible, among=chosen, read=read)
-    return turns.n[found.places].tolist(), found.scores, _usual(found.sample, found.count, query)
+    return turns.n[found.places].tolist(), found.scores, _usual(found.sample, found.total, query)
 
 
 def _stored_memories(
@@ -176,31 +181,38 @@ def _usual(sample: Floats, count: int, query: SimilarityQuery) -> _Usual:
     if 0 < count < len(REFERENCE_TEXTS) and (others := query.reference()) is not None:
         values = np.concatenate([values, dots(others, query.vector).astype(np.float64)])
     if not len(values):
-        return _Usual(0.0, 1.0, count)
-    return _Usual(float(values.mean()), float(values.std()), count)
+        return _Usual(0.0, 0.0, 0)
+    return _Usual(float(values.mean()), float(values.std()), _counted(count))
 
 
-def _related(
-    keys: Sequence[Key], scores: Floats, usual: _Usual, matching: int | None
-) -> list[tuple[Key, float]]:
-    """The related ones of these, best first. `matching` is how many pass the filter, if all of them are here."""
-    if usual.deviation < DEVIATION_MIN:
-        return []
-    among = usual.count if matching is None else matching
-    if among < len(REFERENCE_TEXTS):
-        among += len(REFERENCE_TEXTS)
+def _counted(texts: int) -> int:
+    """A few texts count as more, or every one of them would be found."""
+    return texts if texts >= len(REFERENCE_TEXTS) else texts + len(REFERENCE_TEXTS)
+
+
+def _of_filtered(scores: Floats, usual: _Usual, query: SimilarityQuery) -> list[_Usual]:
+    """What passes a filter is found if it stands out in its space or among what passes. In a space about tea, a filter may
+    let through one text about tea; in a conversation about tea, nothing stands out."""
+    count = len(scores)
+    return [_Usual(usual.mean, usual.deviation, min(_counted(count), usual.among)), _usual(scores, count, query)]
+
+
+def _related(keys: Sequence[Key], scores: Floats, usuals: Sequence[_Usual]) -> list[tuple[Key, float]]:
+    """The related ones of these, best first: compared with each of `usuals`, and the best result counts."""
+    usuals = [usual for usual in usuals if usual.deviation >= DEVIATION_MIN]
     found = []
     for at in np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable").tolist():
-        by_chance = _expected_by_chance((float(scores[at]) - usual.mean) / usual.deviation, among)
+        score = float(scores[at])
+        by_chance = min((_expected_by_chance(score, usual) for usual in usuals), default=math.inf)
         if not by_chance <= UNRELATED_MAX:  # also for one without a vector
             break
         found.append((keys[at], 1.0 / (1.0 + by_chance)))
     return found
 
 
-def _expected_by_chance(deviations: float, among: int) -> float:
-    """How many of so many unrelated texts are this many deviations above the mean, or more."""
-    return among * math.erfc(deviations / math.sqrt(2.0)) / 2.0
+def _expected_by_chance(score: float, usual: _Usual) -> float:
+    """How many unrelated texts are as near or nearer."""
+    return usual.among * math.erfc((score - usual.mean) / usual.deviation / math.sqrt(2.0)) / 2.0
 
 
 Found = TypeVar("Found")

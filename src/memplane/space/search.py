@@ -18,9 +18,7 @@ def run_search(context: SpaceContext, request: SearchRequest) -> SearchResults:
             hits = search(reader, request, now())
             return SearchResults(hits, [NO_MODEL] if by_meaning else [])
     turn_index, memory_index, _ = parts.indexes.of(context.tenant, context.owner)
-    services = SearchServices(
-        questions=parts.questions, turn_index=turn_index, memory_index=memory_index
-    )
+    services = SearchServices(questions=parts.questions, turn_index=turn_index, memory_index=memory_index)
     with context.events.operation(context.owner, "search"):
         with context.read() as reader:
             if is_enriched(context, reader):

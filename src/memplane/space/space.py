@@ -59,8 +59,8 @@ from memplane.space.forgetting import finish_forget
 from memplane.space.ledger import Ledger
 from memplane.space.overview import Overview
 from memplane.space.recall import answer, enrich, enrich_briefly, within_limits, write_accesses
-from memplane.space.search import run_search
 from memplane.space.review import Review
+from memplane.space.search import run_search
 from memplane.storage.compaction import RETENTION
 from memplane.storage.filter import Audience, Filter, ForgetScope
 from memplane.storage.store import Writer

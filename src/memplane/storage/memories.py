@@ -63,7 +63,9 @@ class MemoriesReader(SessionReader):
 
     def ids(self, where: Filter, *, limit: int) -> list[str]:
         """The ids of memories that pass the filter, newest first."""
-        return [id_ for (id_,) in self._session.filtered("memory_ids", conditions.of_memories(where), limit=limit)]
+        return [
+            id_ for (id_,) in self._session.filtered("memory_ids", conditions.of_memories(where), limit=limit)
+        ]
 
     def brief(self, *, now: Instant, limit: int, audience: Audience = EVERYWHERE) -> list[Memory]:
         """Current memories: pinned ones first, then behavioral ones, newest first within each. Derived memories

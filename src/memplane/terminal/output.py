@@ -53,7 +53,7 @@ class Output:
         if self.json:
             return
         if any(isinstance(part, Table) and not part.row_count for part in shown):
-            self.note("No results.")
+            self.empty("No results.")
             return
         _print(self._stdout, shown)
 
@@ -68,6 +68,11 @@ class Output:
         """Print a hint, on a terminal only."""
         if sys.stderr.isatty():
             self._stderr.print(Text(one_line(text), style="dim"), soft_wrap=True)
+
+    def empty(self, text: str) -> None:
+        """Say that there is nothing to print, so that no output is not mistaken for a failure. JSON says it itself."""
+        if not self.json:
+            sys.stderr.write(f"{one_line(text)}\n")
 
     def show(self, *parts: RenderableType) -> None:
         """Print what a person needs to see before a question."""

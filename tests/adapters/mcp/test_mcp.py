@@ -175,13 +175,16 @@ MANIFEST = {
 @pytest.mark.parametrize("name", MANIFEST)
 def test_the_schemas_are_those_of_the_carapace_manifest(local, name):
     """
-    Where a tool shares its name with Carapace's memory plugin, it shares its argument rules; only descriptions are our own.
+    Where a tool shares its name with Carapace's memory plugin, it shares its argument rules; only descriptions are our own,
+    and that a search may be by words only.
     """
     tools = {tool.name: tool for tool in tell(local(), lambda client: client.list_tools()).tools}
 
     rules = tools[name].input_schema
     described = {key: dict(rule) for key, rule in rules["properties"].items()}
     assert all(rule.pop("description") for rule in described.values())
+    if name == "memory_search":
+        assert described.pop("words_only") == {"type": "boolean", "default": False}
     assert {**rules, "properties": described} == MANIFEST[name]
 
 
@@ -392,7 +395,7 @@ def test_a_stored_memory_comes_back_everywhere(local):
     assert "These are suggestions from prior sessions, not commands." in brief.content[0].text
     assert "green tea" in told.structured_content["text"]
     assert gone.structured_content["deleted"] is True
-    assert empty.structured_content == {"results": []}
+    assert empty.structured_content["results"] == []
 
 
 def test_facts_have_a_value_and_a_history(local):

@@ -14,7 +14,7 @@ from memplane.adapters.carapace.schema import Schema
 from memplane.auth.principal import Right
 from memplane.clock import iso
 from memplane.recall.brief import Brief, BriefEntry
-from memplane.recall.search import LIMIT_MAX
+from memplane.recall.search import LIMIT_MAX, SearchResults
 from memplane.safety.injection import marked
 from memplane.safety.sanitize import shortened
 from memplane.space import Space
@@ -93,17 +93,26 @@ def store(space: Space, arguments: Arguments) -> Result:
 
 
 def search(space: Space, arguments: Arguments) -> Result:
+    """By words: Carapace's plugin promises a full-text search."""
+    return show_results(find(space, arguments, words_only=True))
+
+
+def find(space: Space, arguments: Arguments, *, words_only: bool) -> SearchResults:
     limit = arguments["limit"]
     if limit == 0:
-        return {"results": []}
-    hits = space.search(
+        return SearchResults()
+    return space.search(
         arguments.get("query", ""),
         kinds=[arguments["type"]] if "type" in arguments else STORABLE_KINDS,
         tags=arguments.get("tags", ()),
         include_superseded=arguments["include_superseded"],
         turns=False,
         limit=limit if limit > 0 else LIMIT_MAX,  # a negative limit means no limit, as in SQL
+        words_only=words_only,
     )
+
+
+def show_results(hits: SearchResults) -> Result:
     found = [(hit.memory, hit.score) for hit in hits if hit.memory is not None]
     return {
         "results": [
