@@ -237,11 +237,12 @@ def test_people_see_what_was_found_and_where_it_comes_from(filled):
 
 def test_nothing_found_is_no_error(filled):
     """
-    An empty answer is empty stdout and exit code 0.
+    An empty answer is empty stdout and exit code 0; stderr says that there is nothing, and JSON itself does.
     """
-    assert filled("search", "zzzz") == (0, "", "")
-    assert filled("conflicts") == (0, "", "")
-    assert filled("facts", "zzzz") == (0, "", "")
+    assert filled("search", "zzzz", "--words-only") == (0, "", "No results.\n")
+    assert filled("conflicts") == (0, "", "No results.\n")
+    assert filled("facts", "zzzz") == (0, "", "No results.\n")
+    assert filled("search", "zzzz", "--json").err == ""
 
 
 # ── facts ────────────────────────────────────────────────────────────────────────────────────────────────────────────

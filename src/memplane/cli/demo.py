@@ -214,5 +214,5 @@ def _replay(tour: Tour) -> None:
     tour.say(
         f"The same {len(after)} memories and turns with the same ids. The forgotten one stays forgotten:"
     )
-    tour.run("search", _ADDRESS)
+    tour.run("search", _ADDRESS, "--words-only")
     tour.say("(no results)")

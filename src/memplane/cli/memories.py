@@ -214,7 +214,7 @@ def brief(call: CommandContext, conversation: Conversation = None, project: Proj
     made = call.existing_space().brief(conversation=conversation, project=project)
     call.out.answer_text(made, made.markdown)
     if not made.entries:
-        call.out.empty("No memories yet; `memplane store` adds one.")
+        call.out.note("No memories yet; `memplane store` adds one.")
 
 
 @command(app, examples=["memplane conversations", "memplane conversations --project site"])

@@ -107,7 +107,7 @@ def _print_recall(call: CommandContext, result: Recall, *, explain: bool) -> Non
     for reason in result.degraded:
         call.out.warn(f"the result may be incomplete: {reason}")
     if not result.blocks and not result.text:
-        call.out.empty("No matching memories.")
+        call.out.note("No matching memories.")
 
 
 @command(app, examples=["memplane enrich", "memplane enrich --space alice --json"])

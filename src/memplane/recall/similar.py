@@ -194,7 +194,10 @@ def _of_filtered(scores: Floats, usual: _Usual, query: SimilarityQuery) -> list[
     """What passes a filter is found if it stands out in its space or among what passes. In a space about tea, a filter may
     let through one text about tea; in a conversation about tea, nothing stands out."""
     count = len(scores)
-    return [_Usual(usual.mean, usual.deviation, min(_counted(count), usual.among)), _usual(scores, count, query)]
+    return [
+        _Usual(usual.mean, usual.deviation, min(_counted(count), usual.among)),
+        _usual(scores, count, query),
+    ]
 
 
 def _related(keys: Sequence[Key], scores: Floats, usuals: Sequence[_Usual]) -> list[tuple[Key, float]]:

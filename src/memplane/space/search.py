@@ -8,30 +8,43 @@ from memplane.space.context import SpaceContext
 from memplane.space.recall import enrich_briefly, is_enriched
 from memplane.storage.store import Reader
 
+_ENRICHED_MAX = 200
+"""If more entries and memories than this wait for enrichment, a search does not wait for some of them."""
+_NOT_ALL = "vectors: some turns or memories can only be found by their words yet"
+
 
 def run_search(context: SpaceContext, request: SearchRequest) -> SearchResults:
     """Search; by words only if the request asks for it, or if there is no model."""
-    parts, now = context.parts, context.clock
+    parts = context.parts
     by_meaning = bool(request.query.strip()) and not request.words_only
     if not by_meaning or parts.embedder is None:
         with context.operation("search") as reader:
-            hits = search(reader, request, now())
+            hits = search(reader, request, context.clock())
             return SearchResults(hits, [NO_MODEL] if by_meaning else [])
     turn_index, memory_index, _ = parts.indexes.of(context.tenant, context.owner)
     services = SearchServices(questions=parts.questions, turn_index=turn_index, memory_index=memory_index)
     with context.events.operation(context.owner, "search"):
         with context.read() as reader:
-            if is_enriched(context, reader):
-                return search(reader, request, now(), services)
+            if is_enriched(context, reader) or _is_behind(context, reader):
+                return _search(context, reader, request, services)
         with suppress(StorageError):  # a full disk does not prevent reading
             enrich_briefly(context)
         with context.reading() as reader:
-            hits = search(reader, request, now(), services)
-            return SearchResults(hits, hits.degraded or _lags(context, reader))
+            return _search(context, reader, request, services)
 
 
-def _lags(context: SpaceContext, reader: Reader) -> tuple[str, ...]:
+def _is_behind(context: SpaceContext, reader: Reader) -> bool:
+    """Whether a moment of enrichment would make no difference."""
     lag = context.parts.worker.lag(reader)
-    if lag.turns or lag.memories:
-        return ("vectors: some turns or memories can only be found by their words yet",)
-    return ()
+    ahead = reader.ledger.head().seq - reader.state.cursor()
+    return ahead == 0 and lag.entries + lag.memories > _ENRICHED_MAX
+
+
+def _search(
+    context: SpaceContext, reader: Reader, request: SearchRequest, services: SearchServices
+) -> SearchResults:
+    hits = search(reader, request, context.clock(), services)
+    lag = context.parts.worker.lag(reader)
+    if not hits.degraded and (lag.turns or lag.memories):
+        return SearchResults(hits, [_NOT_ALL])
+    return hits
