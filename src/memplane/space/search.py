@@ -5,11 +5,11 @@ from contextlib import suppress
 from memplane.errors import StorageError
 from memplane.recall.search import NO_MODEL, SearchRequest, SearchResults, SearchServices, search
 from memplane.space.context import SpaceContext
-from memplane.space.recall import enrich_briefly, is_enriched
+from memplane.space.recall import enrich_briefly
 from memplane.storage.store import Reader
 
-_ENRICHED_MAX = 200
-"""If more entries and memories than this wait for enrichment, a search does not wait for some of them."""
+_ENRICHED_MAX = 500
+"""If more entries and memories than this wait for enrichment, a search does not wait for a part of them."""
 _NOT_ALL = "vectors: some turns or memories can only be found by their words yet"
 
 
@@ -25,19 +25,23 @@ def run_search(context: SpaceContext, request: SearchRequest) -> SearchResults:
     services = SearchServices(questions=parts.questions, turn_index=turn_index, memory_index=memory_index)
     with context.events.operation(context.owner, "search"):
         with context.read() as reader:
-            if is_enriched(context, reader) or _is_behind(context, reader):
+            ahead = reader.ledger.head().seq - reader.state.cursor()
+            enrich = _is_worth_enriching(context, reader, ahead)
+            if not ahead and not enrich:
                 return _search(context, reader, request, services)
-        with suppress(StorageError):  # a full disk does not prevent reading
-            enrich_briefly(context)
+        if enrich:
+            with suppress(StorageError):  # a full disk does not prevent reading
+                enrich_briefly(context)
         with context.reading() as reader:
             return _search(context, reader, request, services)
 
 
-def _is_behind(context: SpaceContext, reader: Reader) -> bool:
-    """Whether a moment of enrichment would make no difference."""
+def _is_worth_enriching(context: SpaceContext, reader: Reader, ahead: int) -> bool:
+    """Whether a moment of enrichment makes what is new searchable by meaning. `ahead` entries are not in the projection."""
     lag = context.parts.worker.lag(reader)
-    ahead = reader.ledger.head().seq - reader.state.cursor()
-    return ahead == 0 and lag.entries + lag.memories > _ENRICHED_MAX
+    if context.parts.background is not None or (lag.nothing and not ahead):
+        return False
+    return ahead + lag.entries + lag.memories <= _ENRICHED_MAX
 
 
 def _search(
