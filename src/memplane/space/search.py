@@ -23,7 +23,7 @@ def run_search(context: SpaceContext, request: SearchRequest) -> SearchResults:
             return SearchResults(hits, [NO_MODEL] if by_meaning else [])
     turn_index, memory_index, _ = parts.indexes.of(context.tenant, context.owner)
     services = SearchServices(questions=parts.questions, turn_index=turn_index, memory_index=memory_index)
-    with context.events.operation(context.owner, "search"):
+    with context.events.operation(context.owner, "search"), parts.yield_to_requests():
         with context.read() as reader:
             ahead = reader.ledger.head().seq - reader.state.cursor()
             enrich = _is_worth_enriching(context, reader, ahead)
