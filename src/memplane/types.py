@@ -35,7 +35,9 @@ STORABLE_KINDS = tuple(kind for kind in Kind if kind is not Kind.EPISODE)
 """Kinds a caller may store; episodes are always derived."""
 
 
-RESERVED_CATEGORIES = ("pack_history", "pipeline_history", "plan_history", "tree_files")
+SPEAKER_NAMES = "speaker_names"
+"""The category of an operator's decisions about names of speakers."""
+RESERVED_CATEGORIES = ("pack_history", "pipeline_history", "plan_history", "tree_files", SPEAKER_NAMES)
 """Categories of keyed rows that only the engine writes."""
 
 

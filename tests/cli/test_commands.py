@@ -39,6 +39,10 @@ EVERY_READING_COMMAND = [
     ["quarantine", "release", "mem-x"],
     ["quarantine", "forget", "mem-x"],
     ["pin", "mem-x"],
+    ["names"],
+    ["names", "list"],
+    ["names", "add", "Mel", "Melanie"],
+    ["names", "remove", "Mel"],
 ]
 
 EVERY_ANSWER = {
@@ -686,6 +690,22 @@ def test_what_is_flagged_is_listed_released_and_forgotten(cli):
 
     assert cli("quarantine", "list", "--json").json == {"suspects": [], "waiting": 0}
     assert "one" in cli("brief").out
+
+
+def test_names_are_listed_added_and_removed(cli):
+    """
+    As text and as JSON.
+    """
+    cli("retain", "Hey Mel!", "--speaker", "Ana")
+    cli("retain", "Hello.", "--speaker", "Melanie")
+
+    assert cli("names").out == "Mel = Melanie (learned)\n"
+    assert "Doc = Ana" in cli("names", "add", "Doc", "Ana").out
+    cli("names", "remove", "Mel")
+    assert cli("names", "--json").json["names"] == [
+        {"name": "Doc", "speaker": "Ana", "source": "added"},
+        {"name": "Mel", "speaker": None, "source": "removed"},
+    ]
 
 
 def test_a_pin_is_set_and_taken_away(cli):

@@ -59,7 +59,7 @@ PARTS = (
     _part("cli.facts", "Keyed facts", "put get facts history"),
     _part("cli.documents", "Documents", "document collection"),
     _part("cli.forget", "Forget", "delete forget receipts sweep wipe purge"),
-    _part("cli.review", "Maintenance", "quarantine pin"),
+    _part("cli.review", "Maintenance", "quarantine pin names"),
     _part("cli.ledger", "Ledger", "replay ledger"),
     _part("cli.audit", "Ledger", "audit"),
     _part("cli.tree", "Ledger", "tree"),

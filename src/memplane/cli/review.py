@@ -1,4 +1,4 @@
-"""Review quarantined memories, and pin important ones."""
+"""Review quarantined memories, pin important ones, and edit names of speakers."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -16,6 +16,10 @@ app = typer.Typer()
 quarantine = typer.Typer(help="Review memories flagged as possible injections.")
 app.add_typer(quarantine, name="quarantine")
 
+names = typer.Typer(help="Edit the names by which recall knows speakers.")
+app.add_typer(names, name="names")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A name as a question may use it.")]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, as shown in the list.")]
 
 
@@ -78,6 +82,43 @@ def pin(
     """Pin a memory, so that it is always recalled."""
     memory = call.existing_space().review.pin(memory_id, pinned=not off)
     call.out.answer(memory, line(("Pinned" if memory.pinned else "Unpinned", "green"), f": {memory.line}"))
+
+
+@default(
+    names,
+    examples=["memplane names", "memplane names add Mel Melanie", "memplane names remove Max"],
+)
+def named(call: CommandContext) -> None:
+    """List other names of speakers."""
+    list_names(call)
+
+
+@command(names, "list", examples=["memplane names list", "memplane names list --json"])
+def list_names(call: CommandContext) -> None:
+    """List other names of speakers: added, removed, and learned from how people are addressed."""
+    found = call.existing_space().review.names()
+    shown = [
+        line(f"{name.name} = {name.speaker or 'nobody'} ", (f"({name.source})", "dim")) for name in found
+    ]
+    call.out.answer({"names": found}, *(shown or [line("No other names.")]))
+
+
+@command(names, "add", examples=["memplane names add Mel Melanie", 'memplane names add Doc "Emmett Brown"'])
+def add_name(
+    call: CommandContext,
+    name: Name,
+    speaker: Annotated[str, typer.Argument(metavar="SPEAKER", help="The speaker, as named in turns.")],
+) -> None:
+    """Let a name stand for a speaker."""
+    added = call.existing_space().review.add_name(name, speaker)
+    call.out.answer(added, line(("Added", "green"), f": {added.name} = {added.speaker}"))
+
+
+@command(names, "remove", examples=["memplane names remove Max"])
+def remove_name(call: CommandContext, name: Name) -> None:
+    """Let a name stand for nobody, even if it was learned."""
+    removed = call.existing_space().review.remove_name(name)
+    call.out.answer(removed, line(("Removed", "green"), f": {removed.name}"))
 
 
 def _suspect(suspect: QuarantinedEntry) -> Iterator[Text]:

@@ -13,6 +13,7 @@ from memplane.clock import DAY, Instant, to_instant
 from memplane.extract.relevance import Relevance
 from memplane.models.vectors import DEVIATIONS_MIN
 from memplane.recall.memory_index import SimilarMemory
+from memplane.recall.names import fold
 from memplane.recall.periods import time_match
 from memplane.recall.query import QueryAnalysis
 from memplane.recall.query_context import PreparedQuery
@@ -300,11 +301,13 @@ def _of_predicate(memory: Memory, predicates: Sequence[str]) -> float:
 
 
 def _about(memory: Memory, analysis: QueryAnalysis) -> float:
-    """1 if the subject is the one person the query names, -1 for another named person."""
+    """1 if the subject is the one person the query names, by whole or first name, -1 for another named person."""
     if len(analysis.speakers) != 1 or memory.subject is None:
         return 0.0
     (name,) = analysis.speakers
-    return 1.0 if memory.subject.startswith(name.lower()) else -1.0
+    subject, label = fold(memory.subject), fold(name)
+    first = subject.replace("'s ", " ").split(" ", 1)[0]
+    return 1.0 if first == label.split(" ", 1)[0] or subject.startswith(label) else -1.0
 
 
 def _recent(memory: Memory, now: Instant) -> float:

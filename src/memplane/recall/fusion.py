@@ -157,11 +157,10 @@ def best_of_session(values: Floats, sessions: Ints, count: int) -> Floats:
 
 
 def speaker_match(analysis: QueryAnalysis, turns: TurnColumns, places: Ints) -> Floats:
-    """1 for the one speaker the query names, -1 for other named speakers, 0 if it names none or several."""
-    (name,) = analysis.speakers
-    wanted = turns.speakers.index(name) if name in turns.speakers else -2
+    """1 for the speakers the query names, -1 for others, 0 for turns without a speaker."""
+    wanted = [at for at, name in enumerate(turns.speakers) if name in analysis.speakers]
     by = turns.speaker[places]
-    return np.where(by < 0, 0.0, np.where(by == wanted, 1.0, -1.0))
+    return np.where(by < 0, 0.0, np.where(np.isin(by, wanted), 1.0, -1.0))
 
 
 def fuse(
@@ -199,7 +198,8 @@ def fuse(
     channels["session"] = standard(best_there, sample, usual.get("session"))
     if not analysis.of_assistant:
         channels["user"] = turns.user[places].astype(np.float64)
-    if len(analysis.speakers) == 1:
+    named = analysis.speakers.intersection(turns.speakers)
+    if len(named) == 1 or 1 < len(named) < len(turns.speakers):
         channels["speaker"] = speaker_match(analysis, turns, places)
     if analysis.periods:
         channels["date"] = date_match(analysis.periods, turns.at[places])

@@ -54,6 +54,8 @@ class LargeTurns(msgspec.Struct, frozen=True):
     search: VectorSearch
     sample: Sample
     speakers: tuple[str, ...]
+    names: Sequence[str]
+    """What an operator decided about names of speakers, as stored."""
     unindexed: Mapping[int, Mapping[str, int]]
     """Stems of turns that the word index does not contain yet."""
 
@@ -68,6 +70,7 @@ class LargeIndex:
         self._sample: Sample | None = None
         self.speakers: tuple[str, ...] | None = None
         """The last known sample; None if the space was not large then."""
+        self.names: list[str] = []
         self._memories: tuple[tuple[int, int], Vectors] | None = None
 
     def refresh(
@@ -81,8 +84,9 @@ class LargeIndex:
             if self._marks is None or self._marks.cursor != marks.cursor:
                 named = search.speakers(limit=_SPEAKERS_MAX)
                 self.speakers = tuple(name for name in named if name not in ROLES)
+                self.names = reader.recall.names()
             self._marks = marks
-            return LargeTurns(search, self._sample, self.speakers or (), waiting)
+            return LargeTurns(search, self._sample, self.speakers or (), self.names, waiting)
 
     def usual_nearness(self, reader: Reader, search: VectorSearch, model: int, query: Vector) -> Usual:
         """Mean and deviation of the similarity of memories."""

@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from memplane.clock import Instant, to_datetime
 from memplane.extract.catalog import PredicateCatalog
-from memplane.extract.relevance import STOP_WORDS, Question
+from memplane.extract.relevance import Question
+from memplane.recall.names import known_forms, replace_names
 from memplane.recall.periods import Period, find_periods
 from memplane.recall.result import Routing, WorkingMemory
 from memplane.types import Memory, Turn
@@ -23,7 +25,7 @@ _OF_ASSISTANT = re.compile(
     re.IGNORECASE,
 )
 _AS_OF = re.compile(r"\bas (?:of|at)\b", re.IGNORECASE)
-_CHARS_READ_MAX = 2_000
+CHARS_READ_MAX = 2_000
 """A query names people and times at its beginning; the rest is usually pasted text."""
 
 
@@ -48,7 +50,7 @@ class QueryAnalysis(msgspec.Struct, frozen=True, kw_only=True):
 def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference: Instant) -> QueryAnalysis:
     """The same query parsed from text whose names were already removed, so it could be embedded early."""
     text, named = nameless
-    beginning = question[:_CHARS_READ_MAX]
+    beginning = question[:CHARS_READ_MAX]
     return QueryAnalysis(
         text=text,
         speakers=named,
@@ -59,24 +61,16 @@ def read_nameless(question: str, nameless: tuple[str, frozenset[str]], reference
 
 def as_of_named(question: str, reference: Instant) -> Instant | None:
     """The time as of which the query wants to know, if it says so: the end of March for `as of March`."""
-    beginning = question[:_CHARS_READ_MAX]
+    beginning = question[:CHARS_READ_MAX]
     return find_periods(beginning, reference)[1] if _AS_OF.search(beginning) else None
 
 
-def replace_speakers(question: str, speakers: Sequence[str]) -> tuple[str, frozenset[str]]:
-    """Replace every speaker named in the query by `I`, and return who they are. Longer names go first: Ann Lee is not
-    Ann. A name that is also a common word, such as Will, must be capitalised."""
-    known_as = {first: speaker for speaker in speakers if (first := speaker.split(" ", 1)[0])}
-    known_as |= {speaker: speaker for speaker in speakers if speaker.strip()}
-    text, named, lowered = question, set(), question[:_CHARS_READ_MAX].lower()
-    for name in sorted(known_as, key=len, reverse=True):
-        if name.lower() not in lowered:
-            continue
-        flags = re.NOFLAG if name.lower() in STOP_WORDS else re.IGNORECASE
-        text, found = re.subn(rf"\b{re.escape(name)}(?:['’]s)?\b", "I", text, flags=flags)  # noqa: RUF001
-        if found:
-            named.add(known_as[name])
-    return text, frozenset(named)
+def replace_speakers(
+    question: str, speakers: Sequence[str], aliases: Mapping[str, str | None] = MappingProxyType({})
+) -> tuple[str, frozenset[str]]:
+    """Replace every speaker named in the query by `I`, and return who they are. `aliases` are other names, folded, and the
+    speakers they stand for."""
+    return replace_names(question, known_forms(speakers, aliases), CHARS_READ_MAX)
 
 
 # Routing: the predicates a query asks for, and the kind of answer.
@@ -96,7 +90,7 @@ _HISTORY = re.compile(
 
 
 def route(question: str, analysis: QueryAnalysis, catalog: PredicateCatalog, *, has_vectors: bool) -> Routing:
-    question = question[:_CHARS_READ_MAX]
+    question = question[:CHARS_READ_MAX]
     predicates = tuple(catalog.by_question(question)[:PREDICATES_MAX])
     when = _WHEN.search(question) is not None
     ranged = bool(analysis.periods)

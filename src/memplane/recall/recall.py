@@ -20,6 +20,7 @@ from memplane.recall.caches import Embedded, Questions
 from memplane.recall.fact_ranking import FactCandidates, candidate_query, facts_apart, gather_facts
 from memplane.recall.large_spaces import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
+from memplane.recall.name_index import decided_names, names_in
 from memplane.recall.query import (
     QueryAnalysis,
     as_of_named,
@@ -189,11 +190,17 @@ def _begin(
     space is read, with the names known from the last query removed; if the query names another speaker, which is rare
     after the first query to a space, it is embedded again."""
     known = tools.memory_index.large.speakers
-    guessed, _ = replace_speakers(query, tools.turn_index.speakers if known is None else known)
+    guessed, _ = replace_speakers(
+        query, tools.turn_index.speakers if known is None else known, tools.turn_index.known_names
+    )
     embedded = tools.questions.begin(guessed)
     large = _large(reader, tools)
     turns = _refreshed(reader, tools) if large is None else EMPTY
-    nameless = replace_speakers(query, turns.speakers if large is None else large.speakers)
+    if large is None:
+        names = names_in(reader, tools.turn_index, turns, query, where)
+        nameless = replace_speakers(query, turns.speakers, names)
+    else:
+        nameless = replace_speakers(query, large.speakers, decided_names(large.names))
     if nameless[0] != guessed:
         embedded = tools.questions.begin(nameless[0])
 

@@ -6,7 +6,7 @@ refresh; after a forget, everything is read again.
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -237,6 +237,12 @@ class TurnIndex:
         self._tail: dict[int, Counter[str]] = {}
         self._postings = Postings()
         self._vectors = VectorTable(self._model[1])
+        self.names: list[str] = []
+        """What an operator decided about names of speakers, as stored."""
+        self.known_names: Mapping[str, str | None] = {}
+        """The names the last query used."""
+        self.learned: dict[Hashable, str | None] = {}
+        """Names learned from turns, for `name_index`; a forget drops them."""
 
     def refresh(self, reader: Reader, changes: IndexChanges | None = None) -> TurnColumns:
         """The turns as this snapshot sees them, or as a later one already did."""
@@ -249,6 +255,7 @@ class TurnIndex:
             self._load_turns(reader, marks, changes)
             self._load_vectors(reader, changes)
             self._load_tail(reader, marks, changes)
+            self.names = reader.recall.names() if changes is None else changes.names
             self._marks = marks
             return self._known()
 

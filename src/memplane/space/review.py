@@ -1,16 +1,28 @@
-"""Decisions about what a space remembers: conflicts, drafts of compaction, quarantine and pins."""
+"""Decisions about what a space remembers: conflicts, drafts of compaction, quarantine, pins and names."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+
+import msgspec
 
 from memplane.compaction.drafts import confirm_draft, reject_draft
 from memplane.compaction.retention import day_start
 from memplane.compaction.review import Learning, learnings_of
 from memplane.errors import InvalidRequest, NotFound, StorageError
 from memplane.ledger.ids import new_id
-from memplane.ledger.payloads import PinPayload, ReleasePayload, ResolvePayload
-from memplane.memory.checks import check_caller, check_counts, check_limit, check_list, check_query
+from memplane.ledger.payloads import PinPayload, PutPayload, ReleasePayload, ResolvePayload
+from memplane.memory.checks import (
+    check_caller,
+    check_counts,
+    check_limit,
+    check_list,
+    check_no_secret,
+    check_query,
+    check_text,
+)
 from memplane.memory.forget import checked_scope
+from memplane.recall.name_index import NameDecision, list_names, name_key
+from memplane.recall.names import SpeakerName
 from memplane.recall.result import Conflict
 from memplane.safety.quarantine import QuarantinedEntry, suspects, turns_of
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn, with_flags
@@ -20,11 +32,13 @@ from memplane.space.recall import enrich, enrich_briefly
 from memplane.storage.compaction import JudgementRow
 from memplane.storage.filter import Filter, ForgetScope
 from memplane.storage.store import Reader, Writer
-from memplane.types import RESERVED_CATEGORIES, Kind, Memory, Op, Receipt, State
+from memplane.types import RESERVED_CATEGORIES, SPEAKER_NAMES, Kind, Memory, Op, Receipt, State
+
+_NAME_CHARS_MAX = 80
 
 
 class Review:
-    """`space.review`: conflicts, drafts of compaction, quarantine and pins. Each decision is an entry of the ledger, so that a replay
+    """`space.review`: conflicts, drafts of compaction, quarantine, pins and names. Each decision is an entry of the ledger, so that a replay
     and every replica come to the same result."""
 
     def __init__(self, context: SpaceContext) -> None:
@@ -165,6 +179,32 @@ class Review:
             return sanitized_memory(after, now)
 
         return self._context.write("pin", work)
+
+    def names(self) -> list[SpeakerName]:
+        """Other names of speakers that recall understands: added, removed, and learned from how people are addressed."""
+        where = Filter(now=self._context.clock(), quarantined=False, audience=None)
+        with self._context.operation("names") as reader:
+            return list_names(reader, where)
+
+    def add_name(self, name: str, speaker: str) -> SpeakerName:
+        """Let a name in a query stand for this speaker."""
+        return self._decide_name(
+            NameDecision(name, check_text(speaker, field="speaker", chars_max=_NAME_CHARS_MAX))
+        )
+
+    def remove_name(self, name: str) -> SpeakerName:
+        """Let a name stand for nobody, even if it was learned."""
+        return self._decide_name(NameDecision(name))
+
+    def _decide_name(self, decision: NameDecision) -> SpeakerName:
+        """A keyed row, so that a replay and a sync keep it and a forget of everything erases it."""
+        check_no_secret(check_text(decision.name, field="name", chars_max=_NAME_CHARS_MAX), field="name")
+        now = self._context.clock()
+        value = msgspec.json.encode(decision).decode()
+        put = PutPayload(key=name_key(decision.name), value=value, category=SPEAKER_NAMES, at=now)
+        self._context.write("name", lambda writer: self._context.recorder.put(writer, Op.PUT, put, now))
+        source = "removed" if decision.speaker is None else "added"
+        return SpeakerName(name=decision.name, speaker=decision.speaker, source=source)
 
     @property
     def _decider(self) -> str:

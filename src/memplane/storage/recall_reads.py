@@ -39,6 +39,8 @@ class IndexChanges(msgspec.Struct, frozen=True, kw_only=True):
     turn_vectors: list[tuple[int, TurnVector]]
     memory_vectors: list[tuple[int, MemoryVector]]
     unindexed: list[tuple[int, str]]
+    names: list[str]
+    """All decisions about names of speakers; see `RecallReader.names`."""
 
 
 class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ class RecallReader(SessionReader):
             memories = [
                 Request("memory_vectors", {"model": model, "after": since.memory_stamp, "limit": limit})
             ]
-        found = session.batch([heads, vectors, memories, texts])
+        found = session.batch([heads, vectors, memories, texts, [Request("speaker_names")]])
         return IndexChanges(
             since=since,
             turns=[TurnHead(*row) for row in found[0]],
@@ -101,7 +103,12 @@ class RecallReader(SessionReader):
             ],
             memory_vectors=[(stamp, MemoryVector(*row)) for stamp, *row in found[2]],
             unindexed=[(n, text) for n, text in found[3]],
+            names=[text for (text,) in found[4]],
         )
+
+    def names(self) -> list[str]:
+        """What an operator decided about names of speakers, as stored."""
+        return [text for (text,) in self._session.all("speaker_names")]
 
     def candidates(self, query: CandidateQuery) -> Candidates:
         """The memories and turns that may answer. Also reads which turns are in quarantine and how many are not in the word

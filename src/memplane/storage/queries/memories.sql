@@ -70,6 +70,9 @@ SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.time_from IS NULL AND m.updated >= :time_from AND m.updated < :time_until AND m.kind <> 'episode' AND {where}
 ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
+-- name: speaker_names
+SELECT text FROM memory WHERE category = 'speaker_names' AND state IN ('active', 'contested') ORDER BY key
+
 -- name: hot
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.tier = 'hot' AND {not_quarantined} AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
