@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-documents bench-server bench-metering bench-proxy bench-sync bench-console bench-peers bench-scale eval screenshots clean
+.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-backlog bench-documents bench-server bench-metering bench-proxy bench-sync bench-console bench-peers bench-scale eval screenshots clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ bench: env ## The engine benchmark, as ratios of one run
 
 bench-recall: env ## The recall benchmark: latency by part, enrichment beside the bare model
 	$(BIN)/python -m benchmarks.recall
+
+bench-backlog: env ## Recall while 50,000 turns wait: empty answers, CPU against the budget, latency against the limit
+	$(BIN)/python -m benchmarks.backlog
 
 bench-documents: env ## The document benchmark: uploads a second, span recall at 10 k and 100 k spans
 	$(BIN)/python -m benchmarks.documents

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
+    backlog,
     chunking,
     console,
     documents,
@@ -65,6 +66,16 @@ def test_the_recall_benchmark_runs_tiny(tmp_path):
     names = {figure.name for figure in figures}
     assert all(figure.value > 0 for figure in figures)
     assert {"recall p95 at 40 memories", "… the rest p95 at 40 memories", "enrichment"} <= names
+
+
+def test_the_backlog_benchmark_runs_tiny(tmp_path):
+    """
+    No answer is empty, without a worker and with one.
+    """
+    figures = {figure.name: figure for figure in backlog.run(backlog.TINY, tmp_path)}
+
+    assert figures["answers that are not empty / all, budget 20 ms, no worker"].value == 1.0
+    assert figures["answers of POST /recall that are not empty / all, worker busy"].value == 1.0
 
 
 def test_the_scale_benchmark_runs_tiny(tmp_path):

@@ -43,7 +43,7 @@ from memplane.storage.vectors import MemoryVector, SpanVector, TurnVector
 from memplane.storage.words import stems_of
 from memplane.types import PAUSE, Caller, Entry, Memory, NewEntry, Op, State, Turn
 from memplane.worker.distillation import TROUBLE, Distiller
-from memplane.worker.pace import UNHURRIED, Pace, Speed, weight_of
+from memplane.worker.pace import UNHURRIED, Pace, Speed
 
 POISONED = "poisoned"
 """The note that counts entries whose derivation failed."""
@@ -61,7 +61,12 @@ _NEWEST_TURNS = 512
 """How many of the newest turns are embedded before older ones that wait: a reader asks about those first."""
 _NEWEST_PER_STEP = 8
 _EMBEDDED_CHARS_MAX = 2_000
-"""About what the local model reads of a text."""
+"""About what a local model reads of a text."""
+_EMBEDDED_CHARS_DOUBLE = 100
+_EMBEDDED_CHARS_SQUARE = 370
+"""What the shipped model takes, beside an empty text: twice as much for 100 characters, and with a part that grows with the
+square of the length."""
+_CHARS_PER_UNIT = 200
 _DIGEST_BYTES = 8
 
 
@@ -131,7 +136,7 @@ class Worker:
         # What each unit of work takes until it was measured.
         self._projecting = Speed(0.000_2)
         self._reading = Speed(0.001)
-        self._embedding = Speed(0.01)
+        self._embedding = Speed(0.005)
         self._distilling = Speed(0.002)
         self._reporting = Speed(0.02)
 
@@ -162,13 +167,14 @@ class Worker:
         of the newest turns are embedded in each step, so that a long backlog does not hide the conversation at hand.
         Raises `LLMUnavailable` and `EmbeddingUnavailable`. With `reading` off, no facts are extracted and no LLM is
         called for documents."""
-        newest = self._embed_newest_turns(store, pace)
+        embeds = pace.has_time(self._embedding)
+        newest = embeds and self._embed_newest_turns(store, pace)
         return (
             self._catch_up(store, pace)
             or (reading and self._derive(store, _ENTRIES_PER_STEP, pace))
-            or self._embed_turns(store, pace)
-            or self._embed_memories(store, pace)
-            or self._embed_spans(store, pace)
+            or (embeds and self._embed_turns(store, pace))
+            or (embeds and self._embed_memories(store, pace))
+            or (embeds and self._embed_spans(store, pace))
             or self._distil(store, pace, reading=reading)
             or self._report(store, pace)
             or newest
@@ -233,6 +239,8 @@ class Worker:
         return True
 
     def _derive(self, store: Store, count: int, pace: Pace) -> bool:
+        if not pace.has_time(self._reading):
+            return False
         with store.read() as reader:
             marks = reader.state.marks()
             entries = reader.ledger.entries(after=marks.derived, limit=count)
@@ -249,7 +257,7 @@ class Worker:
             [] if derivation_id(entry.id) in reported else said
             for entry, said in zip(entries, turns, strict=True)
         ]
-        weights = [1 + sum(weight_of(len(turn.text)) for turn in said) for said in unread]
+        weights = [1 + sum(1 + len(turn.text) / _CHARS_PER_UNIT for turn in said) for said in unread]
         fitting = len(entries) if self.uses_model else pace.fitting(weights, self._reading)
         if not fitting:
             return False
@@ -347,7 +355,7 @@ class Worker:
     def _distil(self, store: Store, pace: Pace, *, reading: bool) -> bool:
         with store.read() as reader:
             waiting = reader.documents.undistilled(limit=1)
-        weights = [weight_of(document.chars) for document in waiting]
+        weights = [1 + document.chars / _CHARS_PER_UNIT for document in waiting]
         if not pace.fitting(weights, self._distilling):
             return False
         with pace.timed(self._distilling, weights[0]):
@@ -516,10 +524,7 @@ class Worker:
         if self._embedder is None:
             return [None] * len(groups)
         made: list[bytes] = []
-        weights = [
-            sum(weight_of(min(len(text), _EMBEDDED_CHARS_MAX)) for text in frozenset(group))
-            for group in groups
-        ]
+        weights = [sum(_embedding_weight(text) for text in frozenset(group)) for group in groups]
         while count := pace.fitting(weights[len(made) :], self._embedding):
             chosen = groups[len(made) : len(made) + count]
             row = {text: place for place, text in enumerate(dict.fromkeys(chain.from_iterable(chosen)))}
@@ -612,6 +617,11 @@ def _last_projected(reader: Reader) -> int:
 
 def _number(turn: Turn) -> int:
     return turn_number(turn.seq, turn.ordinal)
+
+
+def _embedding_weight(text: str) -> float:
+    chars = min(len(text), _EMBEDDED_CHARS_MAX)
+    return 1 + chars / _EMBEDDED_CHARS_DOUBLE + (chars / _EMBEDDED_CHARS_SQUARE) ** 2
 
 
 def _own(own: Vectors, _: Vectors) -> Vectors:
