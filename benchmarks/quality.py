@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,9 +17,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import Figure, at_least, show
+from benchmarks.measure import Figure, at_least, at_most, show
 from memplane_eval.files import SOURCES, DataMissing, data_directory, usual_files
 from memplane_eval.report import BASELINES, EvaluationRequest, Report
+from memplane_eval.returned.cases import bundled
 from memplane_eval.run import run
 
 CACHE = Path(".eval-cache")
@@ -26,6 +28,7 @@ MULTIHOP_QUESTIONS = 200
 """All of them take the better part of an hour to embed; `--full` does."""
 
 _SEARCHING = frozenset({"locomo", "longmemeval", "conflicts", "multihop"})
+_SUBJECTS = [*SOURCES, "returned"]
 _COLUMNS = 110
 
 
@@ -38,7 +41,7 @@ class Floor:
     """What the name of the file holds."""
     group: str
     metric: str
-    at_least: float
+    limit: float
 
 
 FLOORS = (
@@ -58,7 +61,20 @@ FLOORS = (
     Floor("msc", "msc", "quotes", "exact", 1.0),
     Floor("temporal", "ctparse", "all", "accuracy", 0.85),
     Floor("temporal", "duckling", "past_or_neutral", "accuracy", 0.80),
+    Floor("returned", "locomo", "budget 2,000", "evidence", 0.89),
+    Floor("returned", "locomo", "budget 1,200", "evidence", 0.86),
+    Floor("returned", "locomo", "8 blocks", "evidence", 0.82),
+    Floor("returned", "longmemeval", "default", "evidence", 0.85),
+    Floor("returned", "", "stored, small space, by language", "en: memory in the text, budget 400", 0.90),
+    Floor("returned", "", "stored, space of 1,000, by language", "en: memory in the text", 0.80),
+    Floor("returned", "", "repetition", "scheduled prompt: report in the text", 1.0),
+    Floor("returned", "", "repetition", "scheduled prompt: at most one copy of the prompt", 1.0),
 )
+CEILINGS = (
+    Floor("returned", "", "no memory needed: stored, small space, by language", "en: tokens, median", 0),
+    Floor("returned", "", "no memory needed: stored, small space, by language", "en: tokens, p90", 80),
+)
+"""Figures that must not be larger."""
 
 
 def reports(
@@ -67,7 +83,7 @@ def reports(
     """A report a file, or why there is none."""
     for subject in subjects:
         try:
-            paths = usual_files(subject, folder)
+            paths = _files(subject, folder)
         except DataMissing as exc:
             yield f"{subject}: skipped, {exc}"
             continue
@@ -79,19 +95,41 @@ def reports(
                     compare=BASELINES if subject in _SEARCHING else (),
                     limit=multihop if subject == "multihop" and limit is None else limit,
                     cache=cache,
+                    filler=_filler(folder),
                 )
             )
+
+
+def _files(subject: str, folder: Path) -> list[Path]:
+    """`returned` measures the cases that come with Memplane, and the data sets that are there."""
+    if subject != "returned":
+        return usual_files(subject, folder)
+    found = [path for half in ("calibration", "untouched") if (path := bundled(half)).is_dir()]
+    for data in ("locomo", "longmemeval"):
+        with suppress(DataMissing):
+            found += usual_files(data, folder)
+    return found
+
+
+def _filler(folder: Path) -> Path | None:
+    try:
+        return usual_files("locomo", folder)[0]
+    except DataMissing:
+        return None
 
 
 def figures(found: Sequence[Report]) -> list[Figure]:
     """What was asked for, as far as it was measured."""
     made = []
-    for floor in FLOORS:
+    for floor in (*FLOORS, *CEILINGS):
         for report in found:
             value = report.value(floor.metric, group=floor.group)
             if report.subject == floor.subject and floor.part in report.file and value is not None:
+                name = f"{report.file}: {floor.group} {floor.metric}"
                 made.append(
-                    at_least(f"{report.file}: {floor.group} {floor.metric}", value, floor.at_least, digits=3)
+                    at_most(name, value, floor.limit)
+                    if floor in CEILINGS
+                    else at_least(name, value, floor.limit, digits=3)
                 )
     return made
 
@@ -115,7 +153,7 @@ def show_report(report: Report) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=list(SOURCES), action="append", help="this one; may be repeated")
+    parser.add_argument("--only", choices=_SUBJECTS, action="append", help="this one; may be repeated")
     parser.add_argument("--limit", type=int, help="the first so many questions of each, for a quick look")
     parser.add_argument("--full", action="store_true", help=f"more than {MULTIHOP_QUESTIONS} of multihop")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where vectors are kept between runs")
@@ -123,7 +161,7 @@ def main() -> None:
     arguments = parser.parse_args()
     found: list[Report] = []
     for report in reports(
-        arguments.only or list(SOURCES),
+        arguments.only or _SUBJECTS,
         data_directory(os.environ),
         limit=arguments.limit,
         multihop=None if arguments.full else MULTIHOP_QUESTIONS,

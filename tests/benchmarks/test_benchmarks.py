@@ -22,7 +22,7 @@ from benchmarks import (
     server,
     sync,
 )
-from eval_samples import LOCOMO, write_samples
+from eval_samples import CASES, LOCOMO, write_samples
 from memplane.models.local import LocalEmbedder
 from memplane_eval.files import usual_files
 from memplane_eval.retrieval import _locomo_store
@@ -199,6 +199,34 @@ def test_quality_shows_what_was_asked_and_skips_what_is_absent(tmp_path):
     asked = quality.figures(found[1:])
     assert "skipped" in found[0]
     assert [figure.asked for figure in asked] == [">= 0.8", ">= 0.7", ">= 0.85", ">= 0.8"]
+
+
+def test_quality_measures_what_is_returned(tmp_path, monkeypatch):
+    """
+    On the cases and the data sets that are there; tokens have a ceiling instead of a floor.
+    """
+    folder = write_samples(tmp_path / "samples")
+    (tmp_path / "calibration").mkdir()
+    (tmp_path / "calibration" / "few.json").write_text(json.dumps(CASES))
+    monkeypatch.setattr(quality, "bundled", lambda half: tmp_path / half)
+    found = [
+        report
+        for report in quality.reports(["returned"], folder, limit=1, multihop=1, cache=tmp_path / "cache")
+        if not isinstance(report, str)
+    ]
+    asked = quality.figures(found)
+
+    assert [report.file for report in found] == [
+        "calibration",
+        "locomo-dev.json.gz",
+        "longmemeval-oracle-dev.json",
+    ]
+    assert [figure.asked for figure in asked if figure.asked.startswith("<=")] == ["<= 0", "<= 80"]
+    assert [figure.asked for figure in asked if figure.name.startswith("locomo")] == [
+        ">= 0.89",
+        ">= 0.86",
+        ">= 0.82",
+    ]
 
 
 def test_a_peer_that_is_not_installed_is_skipped_with_a_reason(tmp_path):

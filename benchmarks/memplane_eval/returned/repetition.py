@@ -3,14 +3,18 @@ again and again. Memory repeats itself in every agent that runs for months; what
 
 from collections.abc import Sequence
 
+from memplane.config import Settings
 from memplane.space import Space
-from memplane_eval.returned.received import Shown, recalled
+from memplane_eval.returned.received import Shown, plane_blocks, recalled
 from memplane_eval.returned.samples import TOKENS, Samples
 from memplane_eval.returned.workbench import Workbench, days_ago
 
 GROUP = "repetition"
 REPORT = "scheduled prompt: report in the text"
 PROMPT_ONCE = "scheduled prompt: at most one copy of the prompt"
+REPORT_IN_BLOCKS = "scheduled prompt: report in 8 blocks"
+PROMPT_ONCE_IN_BLOCKS = "scheduled prompt: at most one block with the prompt"
+NEXT_RUN = "scheduled prompt, next run: a report in the text and in 8 blocks, not the prompt"
 ANSWER = "question asked 8 times: its answer in the text"
 NO_QUESTION = "question asked 8 times: not returned itself"
 ONCE = "statement made 10 times: exactly one line"
@@ -95,6 +99,12 @@ def _scheduled(samples: Samples, space: Space) -> None:
         samples.add(GROUP, REPORT, float(shown.has(report)))
         samples.add(GROUP, PROMPT_ONCE, float(shown.copies(_PROMPT) <= 1))
         samples.add(GROUP, TOKENS, found.tokens)
+        blocks = Shown(plane_blocks(space, question, Settings()))
+        samples.add(GROUP, REPORT_IN_BLOCKS, float(blocks.has(report)))
+        samples.add(GROUP, PROMPT_ONCE_IN_BLOCKS, float(blocks.copies(_PROMPT) <= 1))
+    for shown in (Shown(recalled(space, _PROMPT).text), Shown(plane_blocks(space, _PROMPT, Settings()))):
+        reported = any(shown.has(report) for report, _ in _REPORTS)
+        samples.add(GROUP, NEXT_RUN, float(reported and not shown.copies(_PROMPT)))
 
 
 def _asked_before(samples: Samples, space: Space, question: str, answer: str) -> None:
