@@ -239,6 +239,19 @@ def test_people_see_what_was_found_and_where_it_comes_from(filled):
     )
 
 
+def test_a_search_finds_what_means_the_same(shell):
+    """
+    With the model that comes along; `--words-only` compares words.
+    """
+    shell("store", "preference", "Prefers tea")
+    found = shell("search", "what does she drink?", "--json").json
+
+    assert [hit["text"] for hit in found["hits"]] == ["Prefers tea"]
+    assert found["degraded"] == []
+    assert shell("search", "what does she drink?").out.startswith("Prefers tea\n")
+    assert shell("search", "what does she drink?", "--words-only") == (0, "", "No results.\n")
+
+
 def test_nothing_found_is_no_error(filled):
     """
     An empty answer is empty stdout and exit code 0; stderr says that there is nothing, and JSON itself does.

@@ -8,23 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import HandClock, costly, fresh_plane
-from tests.support.stub_embedder import StubEmbedder
+from tests.support.stub_embedder import Synonyms
 
 from engines import both_engines
 from memplane.models.local import LocalEmbedder
 from memplane.models.vectors import VectorTable
 from memplane.recall.search import NO_MODEL
-
-SAME = {"drink": "tea", "beverage": "tea", "nurse": "job", "clinic": "job", "hound": "dog"}
-"""Words that mean the same as another."""
-
-
-class Synonyms(StubEmbedder):
-    """As the stub, and some words are near although they share no letter."""
-
-    def _embedded(self, text):
-        return super()._embedded(" ".join(SAME.get(word, word) for word in text.lower().split()))
-
 
 OTHERS = [
     *["lamp on the desk", "train to Milan", "green garden chair", "paper for the printer", "loud music"],

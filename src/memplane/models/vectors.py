@@ -145,15 +145,17 @@ class VectorTable:
     ) -> "Comparison":
         """Compare these places, or those nearest to the query, and a sample of all visible ones. `read` returns the dot
         products of places whose vectors are not kept here."""
-        everything = np.arange(self._count) if visible is None else np.flatnonzero(visible[: self._count])
-        everything = everything[self._there[everything]]
+        there = self._there[: self._count if visible is None else len(visible)]
+        there = there if visible is None else there & visible
+        everything: Places = np.flatnonzero(there)
         sample = everything if self.exact else everything[:: max(1, len(everything) // _SAMPLE)]
         if among is not None:
             places = among[self._there[among]]
         elif self.exact:
             places = everything
         else:
-            places = np.intersect1d(self.near(query, limit, visible), everything)
+            places = self.near(query, limit, there)
+            places = places[places < len(there)]
         wanted = np.concatenate([places, sample])
         kept = self.scores(query, wanted)
         scores = (read(wanted) if kept is None else kept).astype(np.float64)

@@ -30,6 +30,14 @@ _THINGS = (
 _DOINGS = ("bought", "visited", "finished", "cancelled", "moved", "repaired", "planned", "painted", "lost")
 
 
+_LOADING = (
+    "FROM turn_vector\nWHERE stamp",
+    "FROM memory_vector v JOIN memory m",
+    "LEFT JOIN turn_vector v ON v.n = t.n\nWHERE t.n >",
+)
+"""Parts of statements that read a whole space."""
+
+
 def _sentence(chance: random.Random, number: int) -> str:
     name = f"Kori{number % 37}"
     return f"I {chance.choice(_DOINGS)} the {chance.choice(_THINGS)} with {name} near the {chance.choice(_THINGS)}."
@@ -91,13 +99,37 @@ def test_a_large_space_answers_like_a_small_one_and_is_not_loaded(embedder, post
         found = _told(fresh.space("alice"), questions)
 
     same = sum(len(set(one) & set(other)) for one, other in zip(exact, found, strict=True))
-    loading = (
-        "FROM turn_vector\nWHERE stamp",
-        "FROM memory_vector v JOIN memory m",
-        "LEFT JOIN turn_vector v ON v.n = t.n\nWHERE t.n >",
-    )
     assert same >= 0.95 * sum(map(len, exact))
-    assert not [text for text, _ in said if any(part in text for part in loading)]
+    assert not [text for text, _ in said if any(part in text for part in _LOADING)]
+
+
+def test_a_search_of_a_large_space_does_not_load_it(postgres_url):
+    """
+    What is similar is found by the index, or among what passes the filter, mostly the same as with every vector compared.
+    """
+    queries = [f"{doing} the {thing}" for doing, thing in zip(_DOINGS, _THINGS, strict=False)]
+    asked = [{}, {"conversation": "c3"}, {"turns": False}, {"turns": False, "kinds": ["fact"]}]
+
+    def found(space: Space) -> list[set[str]]:
+        return [{hit.id for hit in space.search(query, **one)[:8]} for query in queries for one in asked]
+
+    with Memplane.open(postgres_url, embedder=StubEmbedder()) as plane:
+        space = _filled(plane)
+        exact = found(space)
+        in_conversation = {turn.entry_id for turn in space.turns("c3")}
+    engine = PostgresEngine(postgres_url)
+    stores = Stores(engine)
+    assert engine.index_vectors(large=50) == 1
+    stores.close()
+    with watched() as said, Memplane.open(postgres_url, embedder=StubEmbedder()) as fresh:
+        space = fresh.space("alice")
+        searched = found(space)
+        hits = space.search("somebody painted kitchens", memories=False, conversation="c3")
+
+    same = sum(len(one & other) for one, other in zip(exact, searched, strict=True))
+    assert same >= 0.9 * sum(map(len, exact))
+    assert {hit.id for hit in hits} <= in_conversation
+    assert not [text for text, _ in said if any(part in text for part in _LOADING)]
 
 
 def test_the_index_of_a_space_serves_its_searches(plane, postgres_url):
