@@ -201,8 +201,8 @@ def searches(sizes: Sizes, folder: Path) -> list[Figure]:
             _fill(space, speech, range(filled, size))
             filled = size
             p95[size], common = _search_p95(space, size, sizes.queries)
-        figures.append(Figure(f"search p95 at {size:,} entries, selective", p95[size], "ms"))
-        figures.append(Figure(f"search p95 at {size:,} entries, common words", common, "ms"))
+        figures.append(Figure(f"search by words p95 at {size:,} entries, selective", p95[size], "ms"))
+        figures.append(Figure(f"search by words p95 at {size:,} entries, common words", common, "ms"))
     figures.append(_cold_open(root))
     small = 10_000 if 10_000 in p95 else min(p95)
     growth = p95[max(p95)] / p95[small]
