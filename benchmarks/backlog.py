@@ -4,11 +4,13 @@ Many turns are retained at once, half of them long, and recalls are made while n
 question has words that turns contain, so every answer must have something.
 
 Without a worker, each recall enriches for at most `recall_work_ms`; the CPU time of all threads within its steps is compared
-with that. With a worker, a server is asked while its thread embeds; `POST /recall` has 150 ms.
+with that. With a worker, a server is asked while its thread embeds: `POST /recall` has 150 ms, and a turn through the proxy
+300 ms for its memory.
 """
 
 import asyncio
 import json
+import re
 import shutil
 import time
 from collections.abc import Sequence
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Self
 
 from benchmarks.measure import Figure, arguments_of, at_least, at_most, median, percentile, report
+from benchmarks.proxy import upstream
 from benchmarks.recall import Recorder, Talk
 from benchmarks.server import OWNER, Served, serving
 from memplane import Memplane, Settings
@@ -163,42 +166,63 @@ def _copied(data: Path, to: Path) -> Path:
 
 def with_worker(data: Path, sizes: Sizes, folder: Path) -> list[Figure]:
     served_data = _copied(data, folder / "served")
-    with serving(served_data, 1, sizes.embedding) as served:
-        answers = asyncio.run(_ask_server(served, sizes.calls))
-    limit_ms = Settings().recall_answer_ms
-    took = [ms for ms, _ in answers]
-    by_words = [any(reason.startswith("words:") for reason in answer["degraded"]) for _, answer in answers]
-    figures = [
-        at_least(
-            "answers of POST /recall that are not empty / all, worker busy",
-            sum(bool(answer["memories"]) for _, answer in answers) / len(answers),
-            1.0,
-        ),
-        Figure("… by words alone / all", sum(by_words) / len(answers)),
-        *(
-            Figure(f"… p{share} / limit of {limit_ms} ms", percentile(took, share / 100) / limit_ms, "x")
-            for share in (50, 95, 99)
-        ),
+    with upstream() as provider:
+        environment = {"OPENAI_BASE_URL": f"http://127.0.0.1:{provider}/v1", "OPENAI_API_KEY": "none"}
+        with serving(served_data, 1, sizes.embedding, environment=environment) as served:
+            recalls = asyncio.run(_ask_server(served, "/recall", sizes.calls))
+            turns = asyncio.run(_ask_server(served, "/v1/chat/completions", sizes.calls))
+    answers = [{"degraded": [], **json.loads(body)} for _, _, body in recalls]
+    by_words = [any(reason.startswith("words:") for reason in answer["degraded"]) for answer in answers]
+    remembered = [
+        re.search(rb"x-memplane-recall: succeeded; blocks=[1-9]", head) is not None for _, head, _ in turns
     ]
-    return figures + _vectors_made(served_data)
+    filled = [bool(answer["memories"]) for answer in answers]
+    settings = Settings()
+    return [
+        at_least("answers of POST /recall that are not empty / all, worker busy", _mean(filled), 1.0),
+        Figure("… by words alone / all", _mean(by_words)),
+        *_against_limit(recalls, settings.recall_answer_ms),
+        at_least("turns of the proxy with memory / all, worker busy", _mean(remembered), 1.0),
+        *_against_limit(turns, settings.proxy_recall_ms),
+        *_vectors_made(served_data),
+    ]
 
 
-async def _ask_server(served: Served, calls: int) -> list[tuple[float, dict[str, list[str]]]]:
+_Answered = tuple[float, bytes, bytes]
+"""Milliseconds, head and body."""
+
+
+async def _ask_server(served: Served, path: str, calls: int) -> list[_Answered]:
     talk = Talk(seed=33)
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     answers = []
     for number in range(calls + 1):
         messages = [{"role": "user", "content": talk.question(number)}]
-        body = json.dumps({"agent_id": OWNER, "messages": messages}).encode()
+        body = json.dumps({"agent_id": OWNER, "model": "m", "messages": messages}).encode()
+        request = served.request(path, body).replace(
+            b"\r\n", b"\r\nx-memplane-space: " + OWNER.encode() + b"\r\n", 1
+        )
         begun = time.perf_counter()
-        writer.write(served.request("/recall", body))
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
-        answer = json.loads(await reader.readexactly(length))
-        answers.append(((time.perf_counter() - begun) * 1_000, {"degraded": [], **answer}))
+        writer.write(request)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.partition(b"content-length: ")[2].partition(b"\r")[0])
+        answer = await reader.readexactly(length)
+        answers.append(((time.perf_counter() - begun) * 1_000, head, answer))
         await asyncio.sleep(_PAUSE_S)  # the worker goes on in between
     writer.close()
     return answers[1:]  # the first waits until the server has started
+
+
+def _mean(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags)
+
+
+def _against_limit(answers: Sequence[_Answered], limit_ms: int) -> list[Figure]:
+    took = [ms for ms, _, _ in answers]
+    return [
+        Figure(f"… p{share} / limit of {limit_ms} ms", percentile(took, share / 100) / limit_ms, "x")
+        for share in (50, 95, 99)
+    ]
 
 
 def _vectors_made(data: Path) -> list[Figure]:

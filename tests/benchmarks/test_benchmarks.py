@@ -76,6 +76,7 @@ def test_the_backlog_benchmark_runs_tiny(tmp_path):
 
     assert figures["answers that are not empty / all, budget 20 ms, no worker"].value == 1.0
     assert figures["answers of POST /recall that are not empty / all, worker busy"].value == 1.0
+    assert figures["turns of the proxy with memory / all, worker busy"].value == 1.0
 
 
 def test_the_scale_benchmark_runs_tiny(tmp_path):

@@ -132,7 +132,7 @@ def test_what_a_text_takes_is_learned(open_plane, timer):
     model = SlowModel(timer)
     space = open_plane(embedder=model, recall_work_ms=int(TEXT_S * 500)).space("alice")
     fill(space)
-    for _ in range(16):
+    for _ in range(8):
         space.recall("word7")
 
     assert len(embedded(space, model)) <= 2

@@ -85,7 +85,7 @@ def test_one_slow_call_does_not_count():
 def test_what_never_fits_is_tried_again_after_a_while():
     """A slow phase of the machine does not end enrichment for good; a small budget that does something is no reason."""
     speed = measured(5.0)
-    for _ in range(15):
+    for _ in range(7):
         assert not Pace(seconds=1.0, clock=Timer()).has_time(speed)
     assert speed.is_measured
     used = Pace(seconds=60.0, clock=(timer := Timer()))
@@ -96,7 +96,7 @@ def test_what_never_fits_is_tried_again_after_a_while():
         assert not used.has_time(speed)
     assert speed.is_measured
 
-    for _ in range(16):
+    for _ in range(8):
         assert not Pace(seconds=1.0, clock=Timer()).has_time(speed)
     assert not speed.is_measured
     assert speed.unit_s == 9.0

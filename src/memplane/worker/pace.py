@@ -8,7 +8,7 @@ from time import monotonic, process_time, thread_time
 
 _SAMPLES = 16
 _CALLS_TRUSTED = 2
-_REFUSALS_MAX = 16
+_REFUSALS_MAX = 8
 _SLICE_S = 0.05
 """How long to compute before the next look at the clock, or at requests."""
 _STORING_SHARE = 0.05
