@@ -31,6 +31,10 @@ _JOINED = re.compile(r"\W*(?:\b(?:and|or|to)\b)?(?:\s+(?:in|on|the))*\W*", re.IG
 _HAS_YEAR = re.compile(r"\d{4}|['\u2019]\d\d\b|\d[/.-]\d+[/.-]\d")
 _UP_TO_NOW = re.compile(r"\bpast\b|\blast (?!decade)\w+ \w*s$", re.IGNORECASE)
 """`The past month` and `the last two months` end now; `last month` ended with the calendar's month."""
+_AGO = re.compile(r"\bago$", re.IGNORECASE)
+_AGO_SHARE = 5
+_AGO_DAYS_MAX = 30
+"""`Ten days ago` may be eight or twelve."""
 _AS_OF = re.compile(r"\bas (?:of|at)(?: the)?(?: (?:beginning|start|end|middle) of)?\s*$", re.IGNORECASE)
 _ASKS = re.compile(
     r"\?|\b(?:what|who|whom|whose|where|when|which|how|why)\b"
@@ -93,6 +97,9 @@ def _period(question: str, mention: TimeMention, following: TimeMention | None, 
     begin, until = mention.begin, mention.until
     if mention.kind == "relative" and until < reference and _UP_TO_NOW.search(mention.raw):
         return Period(begin + reference - until, reference)
+    if _AGO.search(mention.raw):
+        about = min(round((reference - begin) / (_AGO_SHARE * DAY)), _AGO_DAYS_MAX) * DAY
+        return Period(begin - about, min(until + about, max(until, reference)))
     if mention.kind != "absolute" or _HAS_YEAR.search(mention.raw):
         return Period(begin, until)
     if following is not None and _JOINED.fullmatch(question, mention.end, following.start):
