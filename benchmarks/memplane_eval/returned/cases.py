@@ -47,8 +47,8 @@ class CaseTurn(msgspec.Struct, frozen=True):
     """A turn that needs no memory."""
 
     language: str
-    type: str
     text: str
+    type: str = ""
 
 
 class CaseInstruction(msgspec.Struct, frozen=True):
@@ -68,6 +68,10 @@ class Cases(msgspec.Struct, frozen=True):
     spaces: tuple[CaseSpace, ...] = ()
     turns: tuple[CaseTurn, ...] = ()
     instructions: tuple[CaseInstruction, ...] = ()
+    needs: tuple[CaseTurn, ...] = ()
+    """Turns for which memory about the user helps, …"""
+    needs_not: tuple[CaseTurn, ...] = ()
+    """… and turns for which it does not; only calibration uses these."""
 
 
 def bundled(half: str) -> Path:
@@ -76,7 +80,7 @@ def bundled(half: str) -> Path:
 
 
 def is_cases(document: object) -> bool:
-    return isinstance(document, dict) and bool(document.keys() & {"spaces", "turns", "instructions"})
+    return isinstance(document, dict) and bool(document.keys() & {"spaces", "turns", "instructions", "needs"})
 
 
 def load_cases(path: Path, limit: int | None = None) -> Cases:
@@ -89,6 +93,8 @@ def load_cases(path: Path, limit: int | None = None) -> Cases:
     spaces = (space for part in parts for space in part.spaces)
     return Cases(
         spaces=tuple(msgspec.structs.replace(space, pairs=space.pairs[:limit]) for space in spaces),
+        needs=tuple(_first((turn for part in parts for turn in part.needs), limit)),
+        needs_not=tuple(_first((turn for part in parts for turn in part.needs_not), limit)),
         turns=tuple(_first((turn for part in parts for turn in part.turns), limit)),
         instructions=tuple(_first((each for part in parts for each in part.instructions), limit)),
     )

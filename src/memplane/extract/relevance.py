@@ -18,6 +18,7 @@ _LENGTH_USUAL = 25
 _WORDS_MAX = 48
 _SCORED_CHARS_MAX = 100_000
 _BEGUN_SHARE = 0.5
+_TEXTS_ADDED = 200
 
 STOP_WORDS = frozenset(
     resources.files("memplane.extract").joinpath("stop_words.txt").read_text("utf-8").split()
@@ -51,8 +52,18 @@ class Relevance:
             self._weights[word if is_prefix(word) else stem] = math.log(
                 1 + (total - count + 0.5) / (count + 0.5)
             )
+        self._holders = min((frequencies.get(stem, 0) for stem in question.stems.values()), default=0)
+        self._corpus_size = max(corpus_size, self._holders)
         self._whole = sum(self._weights.values()) or 1.0
         self._scores: dict[str, tuple[float, bool]] = {}
+
+    @property
+    def distinctiveness(self) -> float:
+        """How rare the rarest word of the query is: 1 if no text contains it, near 0 if most do. A few texts cannot show that a
+        word is common, so some texts without it are added."""
+        total = self._corpus_size + _TEXTS_ADDED
+        rarity = math.log(1 + (total - self._holders + 0.5) / (self._holders + 0.5))
+        return rarity / math.log(1 + (total + 0.5) / 0.5)
 
     def score(self, text: str) -> float:
         return self._known(text)[0]

@@ -15,26 +15,20 @@ from memplane.safety.outgoing import ServiceBlock
 def blocks_of(
     hits: Iterable[RecallHit | SpanHit], limits: Limits, settings: Settings, tame: Sanitizer
 ) -> tuple[RecallBlock, ...]:
-    """The best blocks first; one that does not fit is skipped for a smaller one. A fact is dropped if its source turn
-    is selected."""
+    """The best blocks first; one that does not fit is skipped for a smaller one."""
     blocks_max = settings.recall_blocks_max if limits.blocks is None else limits.blocks
     bytes_left = math.inf if limits.bytes is None else limits.bytes
     kept: list[RecallBlock] = []
-    entries: set[str] = set()
     chars = 0
     for hit in hits:
-        memory = hit.memory if isinstance(hit, RecallHit) else None
         if len(kept) == blocks_max:
             break
-        if memory is not None and memory.derived and memory.entry_id in entries:
-            continue
         block = _block(hit, tame) if isinstance(hit, RecallHit) else _span_block(hit, tame)
         size = len(block.text.encode("utf-8"))
         if chars + len(block.text) <= settings.recall_chars_max and size <= bytes_left:
             kept.append(block)
             chars += len(block.text)
             bytes_left -= size
-            entries |= {block.id} if block.kind == "turn" else set()
     return tuple(kept)
 
 
@@ -59,7 +53,7 @@ def _block(hit: RecallHit, tame: Sanitizer) -> RecallBlock:
         kind=kind,
         source=source,
         ts=_when(at),
-        score=0.0 if hit.flags else _likely(hit.score),  # a client that sorts by score keeps it last
+        score=0.0 if hit.flags else round(hit.probability, 4),  # a client that sorts by score keeps it last
     )
 
 
@@ -70,7 +64,7 @@ def _span_block(hit: SpanHit, tame: Sanitizer) -> RecallBlock:
         kind="span",
         source="document",
         ts=_when(hit.updated_at),
-        score=_likely(hit.score),
+        score=likely(hit.score),
     )
 
 
@@ -78,6 +72,6 @@ def _when(at: datetime) -> str:
     return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _likely(score: float) -> float:
+def likely(score: float) -> float:
     """A score between 0 and 1."""
     return round(1 / (1 + math.exp(-score / 2)), 4)

@@ -4,15 +4,16 @@ Each channel returns candidates in order; the store decides whether they are sti
 memory is a number, weighted and summed as for turns.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 
 import msgspec
 
 from memplane.clock import DAY, Instant, to_instant
 from memplane.extract.relevance import Relevance
-from memplane.models.vectors import DEVIATIONS_MIN
-from memplane.recall.memory_index import SimilarMemory
+from memplane.recall.calibration import Signals
 from memplane.recall.names import fold
 from memplane.recall.periods import time_match
 from memplane.recall.query import QueryAnalysis
@@ -26,6 +27,7 @@ from memplane.types import Kind, Memory, State, Tier
 _PER_CHANNEL = 12
 _PER_PREDICATE = 8
 _HOT_MAX = 6
+_STANDING_MAX = 40
 _WORDS_MAX = 3
 """Only the rarest words select candidates; all words count in the score."""
 _HOLDERS_MAX = 100
@@ -56,9 +58,6 @@ class FactWeights(msgspec.Struct, frozen=True, kw_only=True):
 WEIGHTS = FactWeights()
 _WEIGHTS: dict[str, float] = msgspec.structs.asdict(WEIGHTS)
 
-_ANSWER_MIN = 1.0
-"""The minimum of words, predicate and time together for a fact to count as an answer rather than as support."""
-
 
 class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
     """A memory with its score, the channels' contributions, and its rank in each channel."""
@@ -67,16 +66,8 @@ class RankedFact(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     contributions: Mapping[str, float]
     ranks: Mapping[str, int]
-
-    @property
-    def answers(self) -> bool:
-        direct = sum(self.contributions.get(name, 0.0) for name in ("words", "predicate", "replaces", "time"))
-        return direct >= _ANSWER_MIN
-
-    @property
-    def background(self) -> bool:
-        """Selected only because it is hot."""
-        return set(self.ranks) <= {"hot"}
+    signals: Signals = {}
+    """What its probability is computed from."""
 
 
 class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +81,8 @@ class FactCandidates(msgspec.Struct, frozen=True, kw_only=True):
     selected: Sequence[Memory]
     hot: Sequence[Memory]
     newest: Sequence[Memory]
+    standing: Sequence[Memory]
+    """Instructions, which may apply to a turn without a common word."""
     relevance: Relevance
 
 
@@ -108,6 +101,7 @@ def candidate_query(
         per_channel=_PER_CHANNEL,
         hot=_HOT_MAX,
         newest=not prepared.question.words,
+        standing=_STANDING_MAX,
     )
 
 
@@ -124,6 +118,7 @@ def gather_facts(found: Candidates, prepared: PreparedQuery, predicates: Sequenc
         selected=found.of_times,
         hot=found.hot,
         newest=found.newest,
+        standing=found.standing,
         relevance=relevance,
     )
 
@@ -133,7 +128,7 @@ def facts_apart(
 ) -> tuple[list[RankedFact], list[RankedFact]]:
     """Ranked memories, and separately the flagged ones: only those that contain words of the query, so that none
     displaces another memory."""
-    known = rank_facts(reader, prepared, gathered, limit=limit, now=now)
+    known = rank_facts(reader, prepared, gathered, now=now)
     suspects = [
         fact for fact in known if with_flags(fact.memory).quarantined
     ]  # stored before flagging existed
@@ -152,15 +147,13 @@ def _suspect(memory: Memory, rank: int, gathered: FactCandidates) -> RankedFact:
 
 
 def rank_facts(
-    reader: Reader, prepared: PreparedQuery, gathered: FactCandidates, *, limit: int, now: Instant
+    reader: Reader, prepared: PreparedQuery, gathered: FactCandidates, *, now: Instant
 ) -> list[RankedFact]:
+    """All candidates, best first."""
     analysis, question, where = prepared.analysis, prepared.question, prepared.where
     predicates, relevance = gathered.predicates, gathered.relevance
-    meaning = {
-        memory.id: memory.deviations
-        for memory in prepared.near[:_PER_CHANNEL]
-        if _near_enough(memory, prepared)
-    }
+    meaning = {memory.id: memory.deviations for memory in prepared.near}
+    nearness = {memory.id: memory.nearness for memory in prepared.near}
     near, ends = _near_and_heirs(reader, meaning, gathered.worded, where)
     heirs = _heirs(reader, ends, [*near, *gathered.worded], where)
     brought: dict[str, Sequence[Memory]] = {
@@ -171,6 +164,7 @@ def rank_facts(
         "time": gathered.selected,
         "hot": gathered.hot,
         "newest": gathered.newest,
+        "standing": gathered.standing,
     }
     memories = {memory.id: memory for found in brought.values() for memory in found}
     ranks: dict[str, dict[str, int]] = {}
@@ -185,7 +179,7 @@ def rank_facts(
         memory.id: {
             "meaning": max(meaning.get(memory.id, 0.0), 0.0),
             "words": relevance.score(memory.searchable) if question.words else 0.0,
-            "replaces": _inherited(replaced.get(memory.id), meaning, relevance),
+            "replaces": _inherited(memory, replaced.get(memory.id), meaning, relevance),
             "predicate": _of_predicate(memory, predicates),
             "time": times.get(memory.id, 0.0),
             "speaker": _about(memory, analysis),
@@ -204,18 +198,30 @@ def rank_facts(
     def place(id_: str) -> tuple[float, datetime, int]:
         return scores[id_], memories[id_].updated_at, memories[id_].seq
 
-    best = _with_pinned(sorted(opinions, key=place, reverse=True), memories, limit)
-    return [_ranked(memories[id_], scores[id_], ranks[id_], opinions[id_]) for id_ in best]
-
-
-def _with_pinned(ids: Sequence[str], memories: Mapping[str, Memory], limit: int) -> Sequence[str]:
-    """The first candidates; pinned memories are always among them if there is room."""
-    late = [id_ for id_ in ids[limit:] if memories[id_].pinned][:limit]
-    return [*ids[: limit - len(late)], *late]
+    sizes = math.log1p(prepared.turn_count), math.log1p(prepared.stored_count)
+    return [
+        _ranked(
+            memories[id_],
+            scores[id_],
+            ranks[id_],
+            opinions[id_],
+            {
+                "score": scores[id_],
+                "nearness": nearness.get(id_, 0.0),
+                "stored": float(not memories[id_].derived),
+                "size": sizes[not memories[id_].derived],
+            },
+        )
+        for id_ in sorted(opinions, key=place, reverse=True)
+    ]
 
 
 def _ranked(
-    memory: Memory, score: float, ranks: Mapping[str, int], opinions: Mapping[str, float]
+    memory: Memory,
+    score: float,
+    ranks: Mapping[str, int],
+    opinions: Mapping[str, float],
+    signals: Mapping[str, float] = MappingProxyType({}),
 ) -> RankedFact:
     parts = {name: _WEIGHTS[name] * value for name, value in opinions.items() if value}
     return RankedFact(
@@ -223,6 +229,7 @@ def _ranked(
         score=round(score, 4),
         contributions={name: round(part, 3) for name, part in sorted(parts.items(), key=_by_weight)},
         ranks=ranks,
+        signals={**opinions, **signals},
     )
 
 
@@ -233,12 +240,6 @@ def _by_weight(part: tuple[str, float]) -> float:
 def _ever(where: Filter) -> Filter:
     """Including everything that was superseded."""
     return msgspec.structs.replace(where, include_superseded=True)
-
-
-def _near_enough(memory: SimilarMemory, prepared: PreparedQuery) -> bool:
-    if prepared.nearness_min is None:
-        return memory.deviations >= DEVIATIONS_MIN
-    return memory.nearness >= prepared.nearness_min[1]
 
 
 def _holds(memory: Memory, where: Filter) -> bool:
@@ -276,8 +277,11 @@ def _heirs(
     return [(memory, replaced[memory.id]) for memory in reader.memories.get_many(list(replaced), where)]
 
 
-def _inherited(before: Memory | None, meaning: Mapping[str, float], relevance: Relevance) -> float:
-    if before is None:
+def _inherited(
+    memory: Memory, before: Memory | None, meaning: Mapping[str, float], relevance: Relevance
+) -> float:
+    """Only what was said about the same one: a correction may be about another person or thing."""
+    if before is None or before.subject != memory.subject:
         return 0.0
     return WEIGHTS.words * relevance.score(before.searchable) + WEIGHTS.meaning * max(
         meaning.get(before.id, 0.0), 0.0

@@ -18,6 +18,8 @@ from memplane.storage.vectors import MemoryVector, VectorSearch
 
 _LOAD = 10_000
 _SCANNED_PER_RESULT = 8
+_STORED_MAX = 40
+_GROUP_MIN = 8
 
 
 class SimilarMemory(NamedTuple):
@@ -30,6 +32,13 @@ class SimilarMemory(NamedTuple):
     """Deviations above the mean of this space."""
     nearness: float
     """The dot product."""
+
+
+def _deviations(scores: NDArray[np.float64], of: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """How far each is above the mean of its kind, or of all if its kind is rare."""
+    usual = scores[of] if int(of.sum()) >= _GROUP_MIN else scores
+    spread = float(usual.std())
+    return (scores - float(usual.mean())) / (spread or 1.0)
 
 
 class MemoryIndex:
@@ -46,6 +55,7 @@ class MemoryIndex:
         self._marks: Marks | None = None
         self._ids: list[str] = []
         self._turns: list[int | None] = []
+        self._stored_count = 0
         self._within: list[str | None] = []
         self._scoped = False
         self._places: dict[str, int] = {}
@@ -65,7 +75,8 @@ class MemoryIndex:
     def nearest(
         self, reader: Reader, model: int, query: Vector, limit: int, audience: Audience | None = EVERYWHERE
     ) -> list[SimilarMemory]:
-        """The nearest memories within this audience's scope, nearest first."""
+        """The nearest memories within this audience's scope, nearest first, and besides them the nearest of those that somebody
+        stored: a few of them stand among thousands that were read from turns."""
         search = reader.vectors.search(model)
         if search is not None:
             return self._searched(reader, search, model, query, limit, audience)
@@ -75,10 +86,15 @@ class MemoryIndex:
                 return []
             vectors, ids, turns = self._vectors, self._ids, self._turns
             heard = self._visible_to(audience)
+            stored = self._stored()
             if vectors.exact:
                 places = np.arange(len(ids)) if heard is None else np.flatnonzero(heard)
             else:
-                places = vectors.near(query, limit * _SCANNED_PER_RESULT, heard)
+                wanted = stored if heard is None else stored & heard
+                places = np.union1d(
+                    vectors.near(query, limit * _SCANNED_PER_RESULT, heard),
+                    vectors.near(query, _STORED_MAX * _SCANNED_PER_RESULT, wanted),
+                )
             kept = vectors.scores(query, places)
             if kept is not None:
                 scores = kept.astype(np.float64)
@@ -90,12 +106,26 @@ class MemoryIndex:
             places, scores = places[there], scores[there]
             if not len(places):
                 return []
-            usual, deviation = float(scores.mean()), float(scores.std()) or 1.0
-            order = np.argsort(-scores, kind="stable")[:limit]
-            best = zip(places[order].tolist(), scores[order].tolist(), strict=True)
+            on_purpose = stored[places]
+            deviations = np.where(
+                on_purpose, _deviations(scores, on_purpose), _deviations(scores, ~on_purpose)
+            )
+            order = np.argsort(-scores, kind="stable")
+            order = np.concatenate([order[:limit], order[limit:][on_purpose[order[limit:]]][:_STORED_MAX]])
             return [
-                SimilarMemory(ids[at], turns[at], (score - usual) / deviation, score) for at, score in best
+                SimilarMemory(ids[at], turns[at], above, score)
+                for at, above, score in zip(
+                    places[order].tolist(), deviations[order].tolist(), scores[order].tolist(), strict=True
+                )
             ]
+
+    @property
+    def stored_count(self) -> int:
+        """How many memories with a vector were not read from a turn."""
+        return self._stored_count
+
+    def _stored(self) -> NDArray[np.bool_]:
+        return np.fromiter((turn is None for turn in self._turns), np.bool_, len(self._turns))
 
     def compare(
         self,
@@ -126,6 +156,19 @@ class MemoryIndex:
                 query, limit, visible=self._visible_to(audience), among=chosen, read=read
             )
             return [ids[at] for at in found.places], found
+
+    def products(
+        self, reader: Reader, model: int, ids: Sequence[str], vector: Sequence[float] | Vector
+    ) -> dict[str, float]:
+        """The dot product of each memory's vector with this one, for memories that have a vector."""
+        if len(vector) != self._model[1]:
+            return dict.fromkeys(ids, 0.0)
+        packed = reader.vectors.memories_of(model, list(ids))
+        there = [id_ for id_ in ids if id_ in packed]
+        if not there:
+            return {}
+        found = dots(unpacked([packed[id_] for id_ in there]), np.asarray(vector, np.float32))
+        return dict(zip(there, found.tolist(), strict=True))
 
     def _searched(
         self,
@@ -169,6 +212,7 @@ class MemoryIndex:
                     self._places[row.id] = len(self._ids)
                     self._ids.append(row.id)
                     self._turns.append(row.turn)
+                    self._stored_count += row.turn is None
                     self._within.append(row.within)
                     self._scoped = self._scoped or row.within is not None
             self._vectors.extend(len(self._ids))

@@ -17,6 +17,8 @@ from memplane.storage.filter import Filter
 class PreparedQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The query, parsed, split into words and embedded."""
 
+    text: str
+    """The query as it was given."""
     analysis: QueryAnalysis
     question: Question
     turns: TurnColumns
@@ -29,8 +31,8 @@ class PreparedQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The store's number of the embedding model; None if it has no vectors of that model."""
     near: Sequence[SimilarMemory] = ()
     """The memories nearest to the query."""
-    nearness_min: tuple[float, float] | None = None
-    """Minimum similarity of a turn and of a memory; None: one deviation above the mean."""
+    stored_count: int = 0
+    """How many memories were stored, not read from a turn."""
     apart: Sequence[int] = ()
     """Numbers of turns that are flagged and not released."""
     flagged_count: int = 0
@@ -49,7 +51,10 @@ class PreparedQuery(msgspec.Struct, frozen=True, kw_only=True):
         return {stem: len(places) for stem, (places, _) in self.holders.items()}
 
     @property
+    def turn_count(self) -> int:
+        return self.turns.count if self.large is None else self.large.sample.count
+
+    @property
     def relevance(self) -> Relevance:
         """Words that are rare among turns are also distinctive in memories."""
-        count = self.turns.count if self.large is None else self.large.sample.count
-        return Relevance(self.question, self.rarity, count)
+        return Relevance(self.question, self.rarity, self.turn_count)

@@ -15,12 +15,15 @@ from memplane.documents.span_ranking import RankedSpan, rank_spans
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector
-from memplane.recall.blocks import blocks_of
+from memplane.recall.blocks import blocks_of, likely
 from memplane.recall.caches import Embedded, Questions
+from memplane.recall.calibration import Calibration, Signals, calibration_of
+from memplane.recall.distinct import rank_distinct
 from memplane.recall.fact_ranking import FactCandidates, candidate_query, facts_apart, gather_facts
 from memplane.recall.large_spaces import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.name_index import decided_names, names_in
+from memplane.recall.need import need_signals, with_standing_signals
 from memplane.recall.query import (
     QueryAnalysis,
     as_of_named,
@@ -30,14 +33,20 @@ from memplane.recall.query import (
     working_memory,
 )
 from memplane.recall.query_context import PreparedQuery
-from memplane.recall.render import Sanitizer, render, share_of
+from memplane.recall.render import RenderedText, Sanitizer, render, share_of
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Limits, Recall, RecallHit, Routing
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
-from memplane.recall.selection import SUSPECTS_MAX, Selection, alternating, select, with_suspects
-from memplane.recall.turn_embedding import NEARNESS_MIN
+from memplane.recall.selection import (
+    MAYBE_BLOCKS,
+    SUSPECTS_MAX,
+    Selection,
+    by_words,
+    select,
+    with_suspects,
+)
 from memplane.recall.turn_index import EMPTY, TurnColumns, TurnIndex
-from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders, rank_turns
+from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders
 from memplane.safety.sanitize import sanitized_turn
 from memplane.storage.filter import Filter
 from memplane.storage.numbers import turn_number
@@ -62,6 +71,11 @@ class RecallServices(msgspec.Struct, frozen=True, kw_only=True):
     turn_index: TurnIndex
     memory_index: MemoryIndex
     span_index: SpanIndex
+
+    def calibration(self, vector: Vector | None) -> Calibration:
+        """How signals become probabilities; without the query's vector only words count."""
+        embedder = self.questions.embedder
+        return calibration_of(None if vector is None or embedder is None else embedder.model_id)
 
 
 class _StageTimer:
@@ -118,22 +132,25 @@ def recall(
     with watch.stage("near"):
         prepared = _with_vector(reader, prepared, vector, tools)
     with watch.stage("turns"):
-        said = rank_turns(reader, prepared, worded, limit=limits.turns, leave_out=leave_out)
+        said = rank_distinct(reader, prepared, worded, limit=limits.turns, leave_out=leave_out)
         said = _joined(said, unsettled, limits.turns)
         said, suspect_turns = _turns_apart(reader, prepared, said, limit=min(limits.turns, SUSPECTS_MAX))
     with watch.stage("facts"):
         known, suspects = facts_apart(reader, prepared, gathered, limit=limits.facts, now=now)
     with watch.stage("render"):
-        selection = select(reader, request, said, known, routing.predicates, where)
+        calibration = tools.calibration(vector)
+        known = with_standing_signals(reader, prepared, known, tools.memory_index, calibration)
+        routing = _with_need(routing, need_signals(prepared, said, known, routing, calibration), calibration)
+        selection = select(reader, request, said, known, calibration, routing.need, where)
         selection = with_suspects(selection, suspect_turns, suspects, where)
         tame = Sanitizer(prepared.question.words)
-        text, tokens = _as_text(selection, consulted, limits, settings, tame)
-        worth: list[RecallHit | SpanHit] = alternating(selection.turns, selection.relevant, consulted.spans)
-        blocks = blocks_of([*worth, *selection.suspects], limits, settings, tame)
+        rendered = _as_text(selection, consulted, limits, settings, tame)
+        blocks = blocks_of(_best_first(selection, consulted.spans), limits, settings, tame)
     return Recall(
         query=request.query,
-        text=text,
-        tokens=tokens,
+        text=rendered.text,
+        tokens=rendered.tokens,
+        lines=rendered.lines,
         blocks=blocks,
         hits=selection.hits,
         answer_facts=selection.answers,
@@ -210,13 +227,12 @@ def _begin(
 
     analysis = read_nameless(query, nameless, reference)
     question = Question(analysis.text)
-    embedder = tools.questions.embedder
     prepared = PreparedQuery(
+        text=query,
         analysis=analysis,
         question=question,
         turns=turns,
         holders=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
-        nearness_min=None if embedder is None else NEARNESS_MIN.get(embedder.model_id),
         flagged_count=reader.review.flagged_count(limit=FLAGGED_MAX),
         where=where,
         large=large,
@@ -271,8 +287,29 @@ def _with_vector(
         if prepared.flagged_count
         else frozenset[str]()
     )
-    near = [memory for memory in near if memory.id not in kept][:_NEAR_MEMORIES]
-    return msgspec.structs.replace(prepared, query=vector, model=model, near=near)
+    near = [memory for memory in near if memory.id not in kept]
+    return msgspec.structs.replace(
+        prepared, query=vector, model=model, near=near, stored_count=tools.memory_index.stored_count
+    )
+
+
+def _with_need(routing: Routing, signals: Signals, calibration: Calibration) -> Routing:
+    """An empty query asks for what is new, so it needs no other reason."""
+    need = calibration.need(signals) if signals["length"] else 1.0
+    return msgspec.structs.replace(routing, need=round(need, 4), signals=signals)
+
+
+def _best_first(selection: Selection, spans: Sequence[SpanHit]) -> list[RecallHit | SpanHit]:
+    """Turns, memories and passages by probability; what always applies comes first, what is flagged last."""
+    items = list(selection.items)
+    if not selection.sure:
+        items = items[:MAYBE_BLOCKS]
+    worth: list[RecallHit | SpanHit] = sorted([*items, *spans], key=_probability, reverse=True)
+    return [*selection.standing, *worth, *selection.suspects]
+
+
+def _probability(hit: RecallHit | SpanHit) -> float:
+    return hit.probability if isinstance(hit, RecallHit) else likely(hit.score)
 
 
 def _final_routing(routing: Routing, consulted: DocumentResults, *, has_vectors: bool) -> Routing:
@@ -311,13 +348,9 @@ def _consulted(
 
 def _as_text(
     selection: Selection, consulted: DocumentResults, limits: Limits, settings: Settings, tame: Sanitizer
-) -> tuple[str, int]:
+) -> RenderedText:
     return render(
-        selection.relevant,
-        selection.conflicts,
-        selection.turns,
-        selection.episodes,
-        selection.suspects,
+        selection,
         tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
         tame=tame,
         documents=share_of(consulted, settings.recall_memory_percent, tame),
@@ -405,6 +438,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
         RecallHit(
             id=hit.id,
             score=hit.score,
+            probability=hit.score,
             channels={"words": hit.score},
             ranks={"words": rank},
             turn=hit.turn,
@@ -414,21 +448,18 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
         for rank, hit in enumerate(search(reader, analysis, now), start=1)
         if hit.turn is None or hit.turn.role != Role.SYSTEM
     ]
-    plain = [hit for hit in hits if not hit.flags]
+    found = by_words(hits)
     limits, tame = request.limits, Sanitizer(Question(request.query).words)
-    text, tokens = render(
-        [hit for hit in plain if hit.memory is not None],
-        (),
-        [hit for hit in plain if hit.turn is not None],
-        (),
-        [hit for hit in hits if hit.flags][:SUSPECTS_MAX],
+    rendered = render(
+        found,
         tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
         tame=tame,
     )
     return Recall(
         query=request.query,
-        text=text,
-        tokens=tokens,
+        text=rendered.text,
+        tokens=rendered.tokens,
+        lines=rendered.lines,
         blocks=blocks_of(hits, limits, settings, tame),
         hits=tuple(hits),
         degraded=(BY_WORDS,),

@@ -16,9 +16,10 @@ DEGRADED = "[DOCUMENT UNDERSTANDING STATUS: DEGRADED]"
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much to retrieve and to return."""
 
-    turns: int = 12
-    """Number of ranked turns; the best of them are returned."""
+    turns: int = 48
+    """Maximum number of turns to choose from."""
     facts: int = 24
+    """Maximum number of facts in the lists of facts."""
     answers: int = 12
     """Answers beyond this number are supporting facts."""
     list_items: int | None = None
@@ -56,10 +57,30 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     ranks: Mapping[str, int]
     turn: Turn | None = None
     memory: Memory | None = None
+    probability: float = 0.0
+    """How likely it helps with this turn, if anything does."""
+    signals: Mapping[str, float] = {}
+    """What the probability is computed from."""
+    count: int = 1
+    """How often the same was said; the newest is returned."""
     replaced: bool = False
-    """A turn whose derived memories were all superseded."""
+    """It is no longer so: a superseded memory, or a turn from which one was read."""
+    replaced_by: str | None = None
+    """The statement that is current now."""
+    contested: bool = False
+    """Another memory contradicts it, and nobody has settled which is right."""
     flags: tuple[str, ...] = ()
     """Its flags, if not released: it is returned last, with a warning."""
+
+
+class RecallLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the text, and what it was made from."""
+
+    text: str
+    ids: tuple[str, ...]
+    """Ids of turns' entries, memories or document passages."""
+    kind: str
+    probability: float = 0.0
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +113,11 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True):
     """The channels that ran; the vector channel is missing without an embedding model."""
     strategy: Strategy | None = None
     """How documents were searched; None if there are none."""
+    need: float = 1.0
+    """The probability that memory helps with this turn. If it is low, nothing but pinned memories and instructions that apply
+    is returned."""
+    signals: Mapping[str, float] = {}
+    """What that probability is computed from."""
 
 
 class Recall(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,9 +127,11 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     tokens: int = 0
     """Estimated tokens of `text`; see `memplane.recall.tokens`."""
+    lines: tuple[RecallLine, ...] = ()
+    """The lines of `text` that come from memory, in its order."""
     blocks: tuple[RecallBlock, ...] = ()
     hits: tuple[RecallHit, ...] = ()
-    """Everything ranked and not flagged, turns and memories interleaved, best first."""
+    """Everything ranked and not flagged, the most probable first; what was chosen is in `text` and `blocks`."""
     answer_facts: tuple[RecallHit, ...] = ()
     supporting_facts: tuple[RecallHit, ...] = ()
     background_facts: tuple[RecallHit, ...] = ()

@@ -1,33 +1,53 @@
-"""Selection: which ranked memories answer the query and which support it, open conflicts, episodes, and flagged items
-last."""
+"""Selection: which of the ranked turns and memories an agent gets.
 
-from collections.abc import Sequence
-from itertools import takewhile, zip_longest
-from typing import TypeVar
+Everything ranked gets a probability that it helps. Copies of a text count once, the question itself never, and a fact is one
+item with the turn it was read from. Items are taken from the most probable on until together they hold nearly all of the
+probability; the token budget may end it earlier. If memory is not likely to help with the turn, nothing is taken but standing
+instructions that apply.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
+from memplane.recall.calibration import Calibration
+from memplane.recall.distinct import same_words
 from memplane.recall.fact_ranking import RankedFact
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Conflict, RecallHit
 from memplane.recall.turn_ranking import RankedTurn
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.storage.filter import Filter
+from memplane.storage.numbers import turn_number
+from memplane.storage.recall_reads import DisputedClaim
 from memplane.storage.store import Reader
-from memplane.types import Memory, State, Turn
+from memplane.types import Kind, Memory, State, Tier
 
 SUSPECTS_MAX = 3
+COVERAGE = 0.95
+"""The share of the probability that the selected items hold together."""
+MAYBE_TOKENS = 80
+MAYBE_BLOCKS = 2
+"""How much is returned if memory may help with the turn, but probably does not."""
+_ANSWER_MIN = 1.0
+"""A fact with this score is an answer, the others are support."""
+_APPLIES_MIN = 0.5
+_STANDING_MAX = 5
+_USER = "user"
 _EPISODES_MAX = 3
-_SUPPORT_MAX = 6
 _CONFLICTS_MAX = 8
-
-_Hit = TypeVar("_Hit")
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """The ranked results as returned."""
+    """What an agent gets, and everything it was chosen from."""
 
-    turns: tuple[RecallHit, ...]
+    sure: bool
+    """Whether memory is likely to help with this turn."""
+    standing: tuple[RecallHit, ...]
+    """Pinned memories, and instructions that apply."""
+    items: tuple[RecallHit, ...]
+    """Turns and memories, the most probable first."""
     answers: tuple[RecallHit, ...]
     supporting: tuple[RecallHit, ...]
     background: tuple[RecallHit, ...]
@@ -37,8 +57,36 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     suspects: tuple[RecallHit, ...] = ()
 
     @property
-    def relevant(self) -> tuple[RecallHit, ...]:
-        return self.answers + self.supporting[:_SUPPORT_MAX] + self.background[:_SUPPORT_MAX]
+    def chosen(self) -> tuple[RecallHit, ...]:
+        return self.standing + self.items
+
+
+class _DistinctTurn(msgspec.Struct, frozen=True):
+    """A turn and how often it was said; of equal ones the newest."""
+
+    ranked: RankedTurn
+    probability: float = 0.0
+    count: int = 1
+
+    @property
+    def place(self) -> tuple[int, int | None]:
+        return self.ranked.turn.seq, self.ranked.turn.ordinal
+
+
+class _RankedMemory(msgspec.Struct, frozen=True):
+    """A memory with its probability."""
+
+    ranked: RankedFact
+    probability: float
+
+    @property
+    def id(self) -> str:
+        return self.ranked.memory.id
+
+    @property
+    def place(self) -> tuple[int, int | None]:
+        """Where it was read; a stored memory has no turn."""
+        return self.ranked.memory.seq, self.ranked.memory.ordinal
 
 
 def select(
@@ -46,37 +94,168 @@ def select(
     request: RecallRequest,
     said: Sequence[RankedTurn],
     known: Sequence[RankedFact],
-    predicates: Sequence[str],
+    calibration: Calibration,
+    need: float,
     where: Filter,
 ) -> Selection:
-    """Take at most as many of each kind as the request allows. Further lookups are batched."""
-    answers = _answering(known, predicates)[: request.limits.answers]
-    chosen = {fact.memory.id for fact in answers}
-    background = [fact for fact in known if fact.background and fact.memory.id not in chosen]
-    chosen |= {fact.memory.id for fact in background}
-    supporting = [fact for fact in known if fact.memory.id not in chosen][: request.limits.supporting]
-    background = background[: request.limits.background]
-    facts = [*answers, *supporting, *background]
-    hits = {fact.memory.id: _fact_hit(fact, where) for fact in facts}
-    memories = [fact.memory for fact in facts]
-    relevant = [ranked.turn for ranked in said if ranked.relevant]
-    replaced, pairs, episodes = reader.recall.context(
+    """Choose, and look up what is needed to show it: what replaced it, what contradicts it, and episodes."""
+    limits = request.limits
+    ranked = [
+        _RankedMemory(fact, (calibration.memory if fact.memory.derived else calibration.stored)(fact.signals))
+        for fact in known
+    ]
+    ranked.sort(key=lambda memory: -memory.probability)
+    rules = [memory for memory in ranked if memory.ranked.memory.pinned or _applies(memory, calibration)]
+    rules = rules[:_STANDING_MAX]
+    turns = _distinct(said, request.query)
+    said = _measured(said, max((turn.ranked.score for turn in turns), default=0.0))
+    probabilities = {_place(turn): calibration.turn(turn.signals) for turn in said}
+    turns = [msgspec.structs.replace(turn, probability=probabilities[turn.place]) for turn in turns]
+    helps = need >= calibration.maybe
+    chosen_turns, alone, merged = (
+        _chosen(turns, ranked, {rule.id for rule in rules}) if helps else ([], set[str](), set[str]())
+    )
+    facts = [memory for memory in ranked if memory.id in alone or memory.id in merged]
+    facts = sorted(facts, key=lambda fact: -fact.ranked.score)[: limits.facts]
+    disputed, pairs, episodes = reader.recall.context(
         # At an earlier time, what was replaced since was still current.
-        [turn.seq for turn in relevant] if request.as_of is None else [],
-        [memory.id for memory in memories if memory.state is State.CONTESTED],
-        _conversations(request, relevant),
+        [turn.ranked.turn.seq for turn in chosen_turns] if request.as_of is None else [],
+        [fact.id for fact in facts if fact.ranked.memory.state is State.CONTESTED],
+        request.conversation,
         where,
         episodes_max=_EPISODES_MAX,
     )
-    turns = [_turn_hit(ranked, replaced=ranked.turn.seq in replaced) for ranked in said]
+    current = _current(reader, disputed, where)
+    items = [_turn_hit(turn, disputed, current) for turn in chosen_turns]
+    items += [_fact_hit(memory, where) for memory in ranked if memory.id in alone]
+    answers = [fact for fact in facts if fact.ranked.score >= _ANSWER_MIN][: limits.answers]
+    others = facts[len(answers) :][: limits.supporting]
+    shown = {fact.id for fact in (*answers, *others)}
+    hot = [fact for fact in ranked if fact.ranked.memory.tier is Tier.HOT and fact.id not in shown]
     return Selection(
-        turns=tuple(hit for hit, ranked in zip(turns, said, strict=True) if ranked.relevant),
-        answers=tuple(hits[fact.memory.id] for fact in answers),
-        supporting=tuple(hits[fact.memory.id] for fact in supporting),
-        background=tuple(hits[fact.memory.id] for fact in background),
+        sure=need >= calibration.sure,
+        standing=tuple(_fact_hit(rule, where) for rule in rules),
+        items=tuple(sorted(items, key=lambda hit: -hit.probability)),
+        answers=tuple(_fact_hit(fact, where) for fact in answers),
+        supporting=tuple(_fact_hit(fact, where) for fact in others),
+        background=tuple(_fact_hit(fact, where) for fact in hot[: limits.background]),
         conflicts=_conflicts(reader, pairs[:_CONFLICTS_MAX], where),
         episodes=tuple(sanitized_memory(episode, where.now) for episode in episodes),
-        hits=tuple(alternating(turns, list(hits.values()))),
+        hits=tuple(
+            sorted(
+                [
+                    *(_turn_hit(_DistinctTurn(turn, probabilities[_place(turn)])) for turn in said),
+                    *(_fact_hit(memory, where) for memory in ranked[: limits.facts]),
+                ],
+                key=lambda hit: -hit.probability,
+            )
+        ),
+    )
+
+
+def _applies(memory: _RankedMemory, calibration: Calibration) -> bool:
+    """Only what was stored, or what the user said to the agent: `never give up` between two people instructs nobody."""
+    fact = memory.ranked
+    if fact.memory.kind is not Kind.INSTRUCTION or (fact.memory.derived and fact.memory.subject != _USER):
+        return False
+    return calibration.standing(fact.signals) >= _APPLIES_MIN
+
+
+def _distinct(said: Sequence[RankedTurn], query: str) -> list[_DistinctTurn]:
+    """Equal texts once, and the question itself not at all."""
+    asked = same_words(query)
+    first: dict[tuple[str, ...], _DistinctTurn] = {}
+    for ranked in said:
+        words = same_words(ranked.turn.text)
+        if words == asked:
+            continue
+        before = first.get(words)
+        if before is None:
+            first[words] = _DistinctTurn(ranked)
+            continue
+        newer, older = sorted((before.ranked, ranked), key=lambda each: each.turn.at, reverse=True)
+        best = newer if newer.score >= older.score else msgspec.structs.replace(older, turn=newer.turn)
+        first[words] = _DistinctTurn(best, count=before.count + 1)
+    return list(first.values())
+
+
+def _measured(said: Sequence[RankedTurn], best: float) -> list[RankedTurn]:
+    """With how far each is behind the best that may be returned; copies of the question are not."""
+    return [
+        msgspec.structs.replace(turn, signals={**turn.signals, "behind": max(0.0, best - turn.score)})
+        for turn in said
+    ]
+
+
+def _place(ranked: RankedTurn) -> tuple[int, int | None]:
+    return ranked.turn.seq, ranked.turn.ordinal
+
+
+def _chosen(
+    turns: Sequence[_DistinctTurn], ranked: Sequence[_RankedMemory], rules: set[str]
+) -> tuple[list[_DistinctTurn], set[str], set[str]]:
+    """The selected turns, the ids of memories selected by themselves, and of those that are part of a selected turn."""
+    by_place = {turn.place: turn for turn in turns}
+    texts = {same_words(turn.ranked.turn.text) for turn in turns}
+    items: dict[object, float] = {turn.place: turn.probability for turn in turns}
+    for memory in ranked:
+        if memory.id in rules:
+            continue
+        if memory.ranked.memory.derived and memory.place in by_place:
+            continue  # the score of the turn includes what was read from it
+        if (words := same_words(memory.ranked.memory.text)) not in texts:
+            texts.add(words)
+            items[memory.id] = memory.probability
+    kept = _nucleus(items)
+    chosen = [
+        msgspec.structs.replace(turn, probability=items[turn.place]) for turn in turns if turn.place in kept
+    ]
+    alone = {memory.id for memory in ranked if memory.id in kept}
+    merged = {memory.id for memory in ranked if memory.ranked.memory.derived and memory.place in kept}
+    return chosen, alone, merged
+
+
+def _nucleus(items: Mapping[object, float]) -> set[object]:
+    """The most probable items that together hold nearly all of the probability."""
+    left = COVERAGE * sum(items.values())
+    kept: set[object] = set()
+    for item in sorted(items, key=lambda item: -items[item]):
+        if left <= 0:
+            break
+        kept.add(item)
+        left -= items[item]
+    return kept
+
+
+def _current(reader: Reader, disputed: Sequence[DisputedClaim], where: Filter) -> dict[str, str]:
+    """For what was superseded, the statement that is current now."""
+    gone = [claim.id for claim in disputed if claim.state is State.SUPERSEDED]
+    if not gone:
+        return {}
+    _, ends = reader.recall.with_successors([], gone, where)
+    heirs = {
+        heir.id: sanitized_memory(heir, where.now)
+        for heir in reader.memories.get_many(list(ends.values()), where)
+    }
+    return {
+        start: heirs[end].line for start, end in ends.items() if end in heirs and not heirs[end].quarantined
+    }
+
+
+def by_words(hits: Sequence[RecallHit]) -> Selection:
+    """A selection of keyword matches, without anything that needs further reads."""
+    plain = [hit for hit in hits if not hit.flags]
+    return Selection(
+        sure=True,
+        standing=(),
+        items=tuple(plain),
+        answers=(),
+        supporting=(),
+        background=(),
+        conflicts=(),
+        episodes=(),
+        hits=tuple(plain),
+        suspects=tuple(hit for hit in hits if hit.flags)[:SUSPECTS_MAX],
     )
 
 
@@ -84,47 +263,53 @@ def with_suspects(
     selection: Selection, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
 ) -> Selection:
     """Flagged items come last, a few at most. A memory is dropped if its source turn is selected."""
-    hits = [_turn_hit(ranked, replaced=False) for ranked in turns if ranked.relevant][:SUSPECTS_MAX]
+    hits = [_turn_hit(_DistinctTurn(ranked, 0.0)) for ranked in turns if ranked.relevant][:SUSPECTS_MAX]
     said = {hit.id for hit in hits}
-    hits += [_fact_hit(fact, where) for fact in memories if fact.memory.entry_id not in said][:SUSPECTS_MAX]
+    hits += [
+        _fact_hit(_RankedMemory(fact, 0.0), where) for fact in memories if fact.memory.entry_id not in said
+    ][:SUSPECTS_MAX]
     return msgspec.structs.replace(selection, suspects=tuple(hits))
 
 
-def alternating(*ranked: Sequence[_Hit]) -> list[_Hit]:
-    """Scores of facts, turns and spans are not comparable, so the three lists are interleaved."""
-    return [hit for each in zip_longest(*ranked) for hit in each if hit is not None]
-
-
-def _answering(known: Sequence[RankedFact], predicates: Sequence[str]) -> list[RankedFact]:
-    """Facts that answer by their content. If none does, facts with the predicate the query asks for, as long as
-    nothing ranks before them: cue words such as `where` and `have` are too common to decide alone."""
-    direct = [fact for fact in known if fact.answers]
-    if direct or not predicates:
-        return direct
-    return list(takewhile(lambda fact: fact.memory.predicate == predicates[0], known))
-
-
-def _turn_hit(ranked: RankedTurn, *, replaced: bool) -> RecallHit:
+def _turn_hit(
+    distinct_turn: _DistinctTurn,
+    disputed: Sequence[DisputedClaim] = (),
+    current: Mapping[str, str] = MappingProxyType({}),
+) -> RecallHit:
+    ranked = distinct_turn.ranked
     turn = sanitized_turn(ranked.turn)
+    number = turn_number(turn.seq, turn.ordinal)
+    claims = [claim for claim in disputed if claim.turn == number]
+    gone = [claim for claim in claims if claim.state is State.SUPERSEDED]
     return RecallHit(
         id=ranked.turn.entry_id,
         score=ranked.score,
+        probability=distinct_turn.probability,
+        signals=ranked.signals,
         channels=ranked.contributions,
         ranks=ranked.ranks,
         turn=turn,
-        replaced=replaced,
+        count=distinct_turn.count,
+        replaced=bool(gone),
+        replaced_by=next((current[claim.id] for claim in gone if claim.id in current), None),
+        contested=any(claim.state is State.CONTESTED for claim in claims),
         flags=turn.flags or () if turn.quarantined else (),
     )
 
 
-def _fact_hit(ranked: RankedFact, where: Filter) -> RecallHit:
+def _fact_hit(ranked_memory: _RankedMemory, where: Filter) -> RecallHit:
+    ranked = ranked_memory.ranked
     memory = _as_it_was(sanitized_memory(ranked.memory, where.now), where)
     return RecallHit(
         id=ranked.memory.id,
         score=ranked.score,
+        probability=ranked_memory.probability,
+        signals=ranked.signals,
         channels=ranked.contributions,
         ranks=ranked.ranks,
         memory=memory,
+        replaced=memory.state is State.SUPERSEDED,
+        contested=memory.state is State.CONTESTED,
         flags=memory.flags or () if memory.quarantined else (),
     )
 
@@ -148,9 +333,3 @@ def _conflicts(reader: Reader, pairs: Sequence[tuple[str, str]], where: Filter) 
         for left, right in pairs
         if left in there and right in there
     )
-
-
-def _conversations(request: RecallRequest, turns: Sequence[Turn]) -> list[str]:
-    """The current conversation, and those of the best turns."""
-    names = (request.conversation, *(turn.conversation for turn in turns))
-    return list(dict.fromkeys(name for name in names if name is not None))[:_EPISODES_MAX]

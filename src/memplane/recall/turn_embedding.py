@@ -7,10 +7,6 @@ from memplane.types import Role
 
 ROLES = frozenset(Role)
 
-NEARNESS_MIN = {"snowflake-arctic-embed-s-int8": (0.58, 0.65)}
-"""Minimum similarity of a relevant turn and of a relevant memory, by model. On LoCoMo nine of ten evidence turns
-reach it, and one in six of the others. Models not listed use deviations only."""
-
 _PAIR_CHARS_MAX = 300
 _PAIR_SHARE = 0.7
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector
 from memplane.models.vectors import DEVIATIONS_MIN, Floats, Ints, dots, unpacked
+from memplane.recall.calibration import Signals
 from memplane.recall.fusion import FusedScores, best, fuse, word_scores
 from memplane.recall.large_spaces import judged
 from memplane.recall.memory_index import SimilarMemory
@@ -43,6 +44,8 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
     The best of poor candidates may not be."""
     nearness: float
     """The dot product with the query; 0 without a vector."""
+    signals: Signals = {}
+    """What its probability is computed from."""
 
 
 class TurnWords:
@@ -164,7 +167,7 @@ def _best(
         judged_turns.meaning,
     )
     where = prepared.where
-    is_near = _near_enough(prepared, fused, meaning)
+    is_near = _near_enough(fused, meaning)
     allowed = _allowed(turns, fused.indexes, where, leave_out)
     masked = msgspec.structs.replace(fused, scores=np.where(allowed, fused.scores, -np.inf))
     chosen = [at for at in best(masked, limit + _SPARE) if np.isfinite(masked.scores[at])]
@@ -177,7 +180,7 @@ def _best(
         for at in chosen
         if (turn := found.get(divmod(int(turns.n[fused.indexes[at]]), TURNS_PER_ENTRY_MAX))) is not None
     ][:limit]
-    indexes = [at for at, _ in kept]
+    indexes, relevance = [at for at, _ in kept], prepared.relevance
     ranks, contributions = fused.ranks(indexes), fused.contributions(indexes)
     return [
         RankedTurn(
@@ -187,9 +190,23 @@ def _best(
             ranks=ranks[place],
             relevant=bool(words[fused.indexes[at]] > 0) or bool(is_near[at]),
             nearness=0.0 if meaning is None or math.isnan(meaning[at]) else float(meaning[at]),
+            signals=_signals(prepared, judged_turns, at, relevance.score(turn.text)),
         )
         for place, (at, turn) in enumerate(kept)
     ]
+
+
+def _signals(prepared: PreparedQuery, judged_turns: _Judged, at: int, words: float) -> Signals:
+    fused, meaning = judged_turns.fused, judged_turns.meaning
+    score = float(fused.scores[at])
+    return {
+        "score": score,
+        "nearness": 0.0 if meaning is None or math.isnan(meaning[at]) else float(meaning[at]),
+        "best": 0.0 if meaning is None or np.isnan(meaning).all() else float(np.nanmax(meaning)),
+        "words": words,
+        "date": float(fused.channels["date"][at]) if "date" in fused.channels else 0.0,
+        "size": math.log1p(prepared.turn_count),
+    }
 
 
 def holders(
@@ -208,15 +225,9 @@ def holders(
     return {stem: (places[heard[places]], counts[heard[places]]) for stem, (places, counts) in held.items()}
 
 
-def _near_enough(
-    prepared: PreparedQuery, fused: FusedScores, meaning: Floats | NDArray[np.float32] | None
-) -> NDArray[np.bool_]:
+def _near_enough(fused: FusedScores, meaning: Floats | NDArray[np.float32] | None) -> NDArray[np.bool_]:
     then = fused.channels["date"] > 0 if "date" in fused.channels else np.zeros(len(fused.indexes), np.bool_)
-    if meaning is None:
-        return then
-    if prepared.nearness_min is None:
-        return then | (fused.channels["meaning"] >= DEVIATIONS_MIN)
-    return then | (meaning >= prepared.nearness_min[0])
+    return then if meaning is None else then | (fused.channels["meaning"] >= DEVIATIONS_MIN)
 
 
 def _of_memories(turns: TurnColumns, near: Sequence[SimilarMemory]) -> Floats:

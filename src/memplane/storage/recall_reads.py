@@ -5,6 +5,7 @@ the reads that need no answer of each other are sent together.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,7 +17,7 @@ from memplane.storage.review import QUARANTINED_TURNS_MAX
 from memplane.storage.session import SessionReader
 from memplane.storage.turns import TurnHead
 from memplane.storage.vectors import MemoryVector, TurnVector
-from memplane.types import Memory, Turn
+from memplane.types import Memory, State, Turn
 
 
 class IndexPosition(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +63,8 @@ class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):
     hot: int
     newest: bool
     """Whether to read the newest memories."""
+    standing: int = 0
+    """How many instructions to read."""
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +76,17 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     of_times: list[Memory]
     hot: list[Memory]
     newest: list[Memory]
+    standing: list[Memory]
+    """Instructions, the newest first."""
+
+
+class DisputedClaim(NamedTuple):
+    """A memory that is no longer so, or not settled, and the turn it was read from."""
+
+    turn: int
+    """The number of the turn."""
+    id: str
+    state: State
 
 
 class RecallReader(SessionReader):
@@ -137,14 +151,15 @@ class RecallReader(SessionReader):
         if session.one("ruled")[0]:
             hot.insert(0, _filtered("pinned_memories", wanted, limit=query.hot))
         newest = [_filtered("memories", wanted, limit=query.per_channel, offset=0)] if query.newest else []
+        standing = [_filtered("standing", wanted, limit=query.standing)] if query.standing else []
         state = [
             Request("quarantined_turns", {"limit": QUARANTINED_TURNS_MAX}),
             Request("tail_size", {"indexed": session.indexed()}),
         ]
-        found = session.batch([recent, predicates, matching, times, hot, newest, state])
+        found = session.batch([recent, predicates, matching, times, hot, newest, standing, state])
         turns = [rows.turn_from(row) for row in found[0]]
-        of_predicates, matched, of_times, always, new = (
-            [rows.memory_from(row) for row in part] for part in found[1:6]
+        of_predicates, matched, of_times, always, new, rules = (
+            [rows.memory_from(row) for row in part] for part in found[1:7]
         )
         return Candidates(
             recent=turns,
@@ -153,6 +168,7 @@ class RecallReader(SessionReader):
             of_times=_once(of_times),
             hot=[memory for memory in _once(always) if not memory.quarantined][: query.hot],
             newest=new,
+            standing=rules,
         )
 
     def with_successors(
@@ -172,26 +188,24 @@ class RecallReader(SessionReader):
         self,
         seqs: Sequence[int],
         contested: Sequence[str],
-        conversations: Sequence[str],
+        conversation: str | None,
         where: Filter,
         *,
         episodes_max: int,
-    ) -> tuple[frozenset[int], list[tuple[str, str]], list[Memory]]:
-        """Of the entries, those whose memories are all superseded; `Claims.conflicts` of the memories; and
-        the newest episodes of the conversations."""
-        replaced, conflicts, episodes = [], [], []
+    ) -> tuple[list[DisputedClaim], list[tuple[str, str]], list[Memory]]:
+        """What was read from these entries and is superseded or contested; `Claims.conflicts` of the memories; and the
+        newest episodes of the conversation."""
+        disputed, conflicts, episodes = [], [], []
         if seqs:
-            replaced = [Request("all_replaced", {"seqs": list(seqs)})]
+            disputed = [Request("disputed", {"seqs": list(seqs)})]
         if contested:
             conflicts = [Request("conflicts", {"ids": list(contested)})]
-        if conversations:
+        if conversation is not None:
             wanted = conditions.of_memories(where)
-            episodes = [
-                _filtered("episodes_of", wanted, conversations=list(conversations), limit=episodes_max)
-            ]
-        found = self._session.batch([replaced, conflicts, episodes])
+            episodes = [_filtered("episodes_of", wanted, conversations=[conversation], limit=episodes_max)]
+        found = self._session.batch([disputed, conflicts, episodes])
         return (
-            frozenset(seq for (seq,) in found[0]),
+            [DisputedClaim(turn, id_, State(state)) for turn, id_, state in found[0]],
             [(left, right) for left, right in found[1]],
             [rows.memory_from(row) for row in found[2]],
         )

@@ -77,6 +77,11 @@ SELECT text FROM memory WHERE category = 'speaker_names' AND state IN ('active',
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
 WHERE m.tier = 'hot' AND {not_quarantined} AND {where} ORDER BY m.updated DESC, m.n DESC LIMIT :limit
 
+-- name: standing
+SELECT {columns} FROM memory m JOIN ledger l USING (seq)
+WHERE m.behavioral = 1 AND m.kind = 'instruction' AND {not_quarantined} AND {where}
+ORDER BY m.updated DESC, m.n DESC LIMIT :limit
+
 -- name: memories_from
 SELECT {columns}, m.n FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value JOIN ledger l USING (seq)
 
@@ -89,9 +94,9 @@ WITH RECURSIVE chain (start, id, successor, depth) AS (
 )
 SELECT start, id FROM chain WHERE successor IS NULL AND start <> id
 
--- name: all_replaced
-SELECT m.seq FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value
-GROUP BY m.seq HAVING count(*) FILTER (WHERE m.state <> 'superseded') = 0 ORDER BY m.seq
+-- name: disputed
+SELECT m.turn, m.id, m.state FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value
+WHERE m.turn IS NOT NULL AND m.state IN ('superseded', 'contested') AND m.kind <> 'episode' ORDER BY m.n
 
 -- name: accesses
 SELECT memory, count FROM access WHERE memory IN (SELECT value FROM {texts:ids:each})

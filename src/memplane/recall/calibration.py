@@ -1,0 +1,133 @@
+"""How likely something helps with a query: the one scale on which turns, memories and instructions are compared.
+
+Scores of turns and of memories have different units, and a similarity of 0.6 means one thing to one embedding model and
+another to the next. So each is turned into a probability by a logistic function of a few signals. Its weights are fitted per
+model on labelled questions by `memplane_eval.calibrate`, and shipped as a small file per model. A model without a file uses
+weights that were fitted on signals that do not depend on the model.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from zlib import crc32
+
+import msgspec
+import numpy as np
+
+from memplane.models.embedding import Vector
+from memplane.models.vectors import dots
+
+_WORDS_ONLY = "words-only"
+_ANY_MODEL = "any-model"
+_LOGIT_MAX = 30.0
+_WORD = re.compile(r"\w+|[^\w\s]")
+_CHARS_READ_MAX = 2_000
+_LENGTH_MAX = 12
+
+Signals = Mapping[str, float]
+"""The values that a probability depends on, by name."""
+
+
+class Logistic(msgspec.Struct, frozen=True):
+    """A probability as a function of signals; a signal that is missing counts as 0."""
+
+    bias: float = 0.0
+    weights: dict[str, float] = {}
+
+    def logit(self, signals: Signals) -> float:
+        return self.bias + sum(weight * signals.get(name, 0.0) for name, weight in self.weights.items())
+
+    def __call__(self, signals: Signals) -> float:
+        return probability(self.logit(signals))
+
+
+def probability(logit: float) -> float:
+    return 1.0 / (1.0 + math.exp(-max(-_LOGIT_MAX, min(_LOGIT_MAX, logit))))
+
+
+class Perceptron(msgspec.Struct, frozen=True, kw_only=True):
+    """A function of a query's vector with one hidden layer; its numbers are 16-bit floats."""
+
+    hidden: bytes
+    """One row per unit: its weights, then its bias."""
+    output: bytes
+    dimension: int
+
+    def __call__(self, vector: Vector) -> float:
+        if len(vector) != self.dimension:
+            return 0.0
+        units = np.frombuffer(self.hidden, np.float16).astype(np.float32).reshape(-1, self.dimension + 1)
+        active = np.maximum(dots(units[:, :-1], vector) + units[:, -1], 0.0)
+        return float(np.dot(active, np.frombuffer(self.output, np.float16).astype(np.float32)))
+
+
+class Wording(msgspec.Struct, frozen=True):
+    """A linear function of a turn's words and pairs of words. It depends on no model, and sees what a vector does not: `my`,
+    `again`, `she`."""
+
+    weights: bytes
+
+    def __call__(self, text: str) -> float:
+        weights = np.frombuffer(self.weights, np.float16)
+        places, value = wording_features(text, len(weights))
+        return float(weights[places].astype(np.float32).sum()) * value
+
+
+def wording_features(text: str, size: int) -> tuple[list[int], float]:
+    """The places of the turn's features, and the value each has: a feature's place is a hash of it."""
+    words = _WORD.findall(text[:_CHARS_READ_MAX].lower())
+    if not words:
+        return [], 0.0
+    pairs = (f"{first}_{second}" for first, second in pairwise(words))
+    names = (*words, *pairs, f"^{words[0]}", f"{words[-1]}$", f"#{min(len(words), _LENGTH_MAX)}")
+    places = [crc32(name.encode()) % size for name in names]
+    return places, 1.0 / math.sqrt(len(set(places)))
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """The fitted weights for one embedding model."""
+
+    need: Logistic
+    """Whether memory helps with this turn at all. Similarity cannot tell: the nearest memory is as near to a general question
+    as to a personal one."""
+    sure: float
+    """The probability of `need` that one in fifteen turns without need reaches; from there on the whole budget may be used."""
+    maybe: float
+    """The one that one in three reaches; from there on a small part of the budget may be used."""
+    turn: Logistic
+    memory: Logistic
+    """A memory read from a turn."""
+    stored: Logistic
+    """A memory that somebody stored."""
+    standing: Logistic
+    """Whether a standing instruction applies to this turn."""
+    personal: Perceptron | None = None
+    """The signal `personal`: whether the turn's vector asks for something personal; None for a model that is not known."""
+    general: list[float] = []
+    """The signal `general` is their dot product with an instruction's vector: it applies to every answer."""
+
+
+@cache
+def wording() -> Wording:
+    """The signal `wording`, the same for all models."""
+    file = resources.files("memplane.recall").joinpath("calibrations", "wording.json")
+    return msgspec.json.decode(file.read_bytes(), type=Wording)
+
+
+@cache
+def _shipped() -> dict[str, Calibration]:
+    folder = resources.files("memplane.recall").joinpath("calibrations")
+    return {
+        file.name.removesuffix(".json"): msgspec.json.decode(file.read_bytes(), type=Calibration)
+        for file in folder.iterdir()
+        if file.name.endswith(".json") and file.name != "wording.json"
+    }
+
+
+def calibration_of(model_id: str | None) -> Calibration:
+    """The calibration for an embedding model; None: for recall by words alone."""
+    shipped = _shipped()
+    return shipped[_WORDS_ONLY] if model_id is None else shipped.get(model_id, shipped[_ANY_MODEL])

@@ -1,0 +1,93 @@
+"""Whether memory helps with a turn at all, and which standing instructions apply to it.
+
+Neither can be read from similarity: in a space of thirty memories the nearest one is as near to "who painted this?" as to "what
+should I cook for her?". What tells them apart is the turn itself. Functions of its vector and of its words, fitted on turns that
+people wrote for both kinds, give the signals `personal` and `wording`; the best matches in the space give the others.
+"""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from memplane.recall.calibration import Calibration, Signals, wording
+from memplane.recall.fact_ranking import RankedFact
+from memplane.recall.memory_index import MemoryIndex
+from memplane.recall.query_context import PreparedQuery
+from memplane.recall.result import Routing
+from memplane.recall.turn_ranking import RankedTurn
+from memplane.storage.store import Reader
+from memplane.types import Kind
+
+_HELD_MIN = 0.6
+_ALONE_SHARE = 0.35
+
+
+def need_signals(
+    prepared: PreparedQuery,
+    said: Sequence[RankedTurn],
+    known: Sequence[RankedFact],
+    routing: Routing,
+    calibration: Calibration,
+) -> Signals:
+    """What the probability that memory helps is computed from."""
+    found = [turn.signals for turn in said] + [fact.signals for fact in known]
+    words = max((signals.get("words", 0.0) for signals in found), default=0.0)
+    return {
+        "personal": _personal(prepared, calibration),
+        "wording": wording()(prepared.text),
+        "nearness": max((signals.get("nearness", 0.0) for signals in found), default=0.0),
+        "deviations": max((memory.deviations for memory in prepared.near), default=0.0),
+        "words": words,
+        "held": _held(words, prepared),
+        "speaker": float(bool(routing.speakers)),
+        "time": float(routing.temporal_intent is not None),
+        "length": math.log1p(len(prepared.question.words)),
+    }
+
+
+def _held(words: float, prepared: PreparedQuery) -> float:
+    """Most words of a turn occur somewhere in a large space; nearly all of them in one place is a match, unless they are common
+    or there is only one."""
+    share = max(0.0, words - _HELD_MIN) / (1 - _HELD_MIN)
+    alone = _ALONE_SHARE if len(prepared.question.words) == 1 else 1.0
+    return share * prepared.relevance.distinctiveness**2 * alone
+
+
+def _personal(prepared: PreparedQuery, calibration: Calibration) -> float:
+    if prepared.query is None or calibration.personal is None:
+        return 0.0
+    return calibration.personal(prepared.query)
+
+
+def with_standing_signals(
+    reader: Reader,
+    prepared: PreparedQuery,
+    known: Sequence[RankedFact],
+    index: MemoryIndex,
+    calibration: Calibration,
+) -> list[RankedFact]:
+    """Instructions with the signals `general` (it applies to every answer), and `personal` and `wording` of the turn."""
+    ids = [fact.memory.id for fact in known if fact.memory.kind is Kind.INSTRUCTION]
+    if not ids:
+        return list(known)
+    turn = {"personal": _personal(prepared, calibration), "wording": wording()(prepared.text)}
+    general: dict[str, float] = {}
+    nearness: dict[str, float] = {}
+    if prepared.query is not None and prepared.model is not None:
+        general = index.products(reader, prepared.model, ids, calibration.general)
+        nearness = index.products(reader, prepared.model, ids, prepared.query)
+    return [
+        msgspec.structs.replace(
+            fact,
+            signals={
+                **fact.signals,
+                **turn,
+                "general": general.get(fact.memory.id, 0.0),
+                "nearness": nearness.get(fact.memory.id, 0.0),
+            },
+        )
+        if fact.memory.kind is Kind.INSTRUCTION
+        else fact
+        for fact in known
+    ]
