@@ -19,6 +19,7 @@ import numpy as np
 
 from memplane.models.embedding import Vector
 from memplane.models.vectors import dots
+from memplane.recall.result import Helps
 
 _WORDS_ONLY = "words-only"
 _ANY_MODEL = "any-model"
@@ -108,6 +109,10 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """The signal `personal`: whether the turn's vector asks for something personal; None for a model that is not known."""
     general: list[float] = []
     """The signal `general` is their dot product with an instruction's vector: it applies to every answer."""
+
+    def helps(self, need: float) -> Helps:
+        """What a probability of `need` means."""
+        return "likely" if need >= self.sure else "maybe" if need >= self.maybe else "unlikely"
 
 
 @cache

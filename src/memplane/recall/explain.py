@@ -1,34 +1,103 @@
-"""Explain why a recall does not return an expected memory."""
+"""Explain a recall: whether it returns an entry or a memory, and why not.
+
+Every explanation is about one recall with the limits an agent gets: what it ranked, what of that it selected, and what of that fit.
+"""
 
 from collections.abc import Sequence
 
-from memplane.clock import Instant
+from memplane.clock import Instant, to_instant
+from memplane.recall.distinct import same_words
+from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall, RecallHit
+from memplane.recall.selection import COVERAGE, MAYBE_BLOCKS, MAYBE_TOKENS
 from memplane.safety.sanitize import has_expired, sanitized_turn, with_flags
 from memplane.storage.filter import Audience
 from memplane.storage.numbers import turn_number
 from memplane.storage.store import Reader
 from memplane.types import Memory, Role, State, Tier, Turn
 
+_PROBABILITY_MIN = 0.001
+"""Smaller ones are not worth their digits."""
 _OUT_OF_SCOPE = "It is limited to {place}, and is returned only there."
 
 
+def returned_as(result: Recall, hit: RecallHit) -> tuple[str, ...]:
+    """Where an agent gets a hit: in the `text`, in the `blocks`, in both, with its `turn`, or nowhere."""
+    if hit.turn is not None and not hit.selected and not hit.flags:
+        return ()  # the id is that of its entry, which may have other turns
+    in_text, in_blocks = _text_ids(result), _block_ids(result)
+    places = tuple(name for name, ids in (("text", in_text), ("blocks", in_blocks)) if hit.id in ids)
+    return places or (("turn",) if _source_of(hit.memory) in in_text | in_blocks else ())
+
+
+def need_explained(result: Recall) -> str:
+    """Whether memory helps with the turn at all, in one sentence."""
+    chance = f"(probability {probability_text(result.routing.need)})"
+    if result.routing.helps == "likely":
+        return f"Memory is likely to help with this turn {chance}."
+    if result.routing.helps == "maybe":
+        return (
+            f"Memory may help with this turn, but probably does not {chance}, so at most {_budget(result)} and {MAYBE_BLOCKS} "
+            "blocks are returned."
+        )
+    but = " but pinned memories and instructions that apply" if result.lines else ""
+    return f"Memory is not likely to help with this turn {chance}, so nothing is returned{but}."
+
+
+def probability_text(probability: float) -> str:
+    """0.97, 0.06, 0.004."""
+    if probability < _PROBABILITY_MIN:
+        return f"below {_PROBABILITY_MIN}"
+    return f"{probability:.{2 if probability >= 10 * _PROBABILITY_MIN else 3}f}"
+
+
 def why_not(
-    reader: Reader, expected: str, result: Recall, ranked: Recall, *, now: Instant, audience: Audience
+    reader: Reader,
+    expected: str,
+    request: RecallRequest,
+    result: Recall,
+    wider: Recall,
+    *,
+    now: Instant,
 ) -> str:
-    """One sentence about an entry or a memory: `result` is the recall, `ranked` the same with a much larger limit."""
-    if any(block.id == expected for block in result.blocks):
-        return "It is returned."
-    if any(turn.entry_id == expected for turn in result.conversation_history):
-        return "It is returned as part of the current conversation."
+    """One or two sentences about an entry or a memory. `wider` is the same recall with much larger limits; it is used only for
+    the rank of something that `result` did not rank."""
+    returned = _returned(expected, result)
+    if returned is not None:
+        return returned
     if reader.ledger.tombstoned([expected]):
         return "It was forgotten; forgotten memories are never returned."
     memory = reader.memories.get(expected)
-    if memory is not None:
-        if not audience.hears(memory.within):
-            return _OUT_OF_SCOPE.format(place=_place_of(memory.within))
-        return _why_not_memory(memory, result, ranked, now)
-    return _why_not_entry(reader, expected, result, ranked, audience)
+    if memory is None:
+        return _why_not_entry(reader, expected, request, result, wider)
+    return (
+        _why_not_memory(with_flags(memory), request, now)
+        or _as_turn(memory, result)
+        or _as_copy(expected, [memory.text], "memories", result)
+        or _rank(expected, "memories", result, wider)
+    )
+
+
+def _text_ids(result: Recall) -> frozenset[str]:
+    return frozenset(id_ for line in result.lines for id_ in line.ids)
+
+
+def _block_ids(result: Recall) -> frozenset[str]:
+    return frozenset(block.id for block in result.blocks)
+
+
+def _returned(expected: str, result: Recall) -> str | None:
+    in_text, in_blocks = expected in _text_ids(result), expected in _block_ids(result)
+    passage = any(block.id == expected and block.source == "document" for block in result.blocks)
+    if in_text and not in_blocks:
+        return f"It is returned in the text; it is not among the {len(result.blocks)} blocks."
+    if in_blocks and not in_text and not passage:
+        return f"It is returned as a block; it does not fit the text of at most {_budget(result)}."
+    if in_blocks:
+        return "It is returned."
+    if any(turn.entry_id == expected for turn in result.conversation_history):
+        return "It is returned as part of the current conversation."
+    return None
 
 
 def _place_of(within: str | None) -> str:
@@ -36,22 +105,27 @@ def _place_of(within: str | None) -> str:
     return f"{reach} {name!r}"
 
 
-def _why_not_entry(reader: Reader, expected: str, result: Recall, ranked: Recall, audience: Audience) -> str:
+def _why_not_entry(
+    reader: Reader, expected: str, request: RecallRequest, result: Recall, wider: Recall
+) -> str:
     entry = reader.ledger.get(expected)
     if entry is None:
         return "Nothing with this id was ever stored in this space."
-    instead = next(
-        (hit.id for hit in result.facts if hit.memory is not None and hit.memory.entry_id == expected), None
-    )
-    if instead is not None:
-        return f"The memory derived from it, {instead}, is returned instead."
     turns = reader.turns.between(turn_number(entry.seq, 0), turn_number(entry.seq + 1, 0) - 1)
     if not turns:
         return "Nothing of it can be recalled: it is empty after secrets and injected memory are removed."
-    return _why_not_turns(turns, audience) or _place(expected, result, ranked, "turns")
+    reason = _never_returned(turns, request.audience) or _later(to_instant(turns[0].at), request)
+    if reason is not None:
+        return reason
+    return (
+        _as_question(turns, result)
+        or _as_copy(expected, [turn.text for turn in turns], "turns", result)
+        or _as_fact(expected, result)
+        or _rank(expected, "turns", result, wider)
+    )
 
 
-def _why_not_turns(turns: Sequence[Turn], audience: Audience) -> str | None:
+def _never_returned(turns: Sequence[Turn], audience: Audience) -> str | None:
     if not any(audience.hears(turn.within) for turn in turns):
         return _OUT_OF_SCOPE.format(place=_place_of(turns[0].within))
     if all(turn.role == Role.SYSTEM for turn in turns):
@@ -67,9 +141,58 @@ def _flagged(flags: tuple[str, ...] | None) -> str:
     )
 
 
-def _why_not_memory(memory: Memory, result: Recall, ranked: Recall, now: Instant) -> str:
-    memory = with_flags(memory)
-    if memory.state is State.SUPERSEDED:
+def _later(at: Instant, request: RecallRequest) -> str | None:
+    as_of = request.as_of_instant
+    return None if as_of is None or at <= as_of else "It is newer than the time of the answer (as_of)."
+
+
+def _as_question(turns: Sequence[Turn], result: Recall) -> str | None:
+    asked = same_words(result.query)
+    if asked and all(same_words(turn.text) == asked for turn in turns):
+        return "It equals the question, which is never returned as its own answer."
+    return None
+
+
+def _as_copy(expected: str, texts: Sequence[str], among: str, result: Recall) -> str | None:
+    """Of equal texts one is returned, of turns the newest."""
+    words = {same_words(text) for text in texts}
+    shown = _text_ids(result) | _block_ids(result)
+    for hit in result.hits:
+        if hit.id == expected or hit.id not in shown or not hit.selected:
+            continue
+        if hit.turn is not None and among == "turns" and same_words(hit.turn.text) in words:
+            return f"The same was said again later; the newest copy, {hit.id}, is returned."
+        if same_words(_text(hit)) in words:
+            return f"{hit.id} says the same and is returned."
+    return None
+
+
+def _as_turn(memory: Memory, result: Recall) -> str | None:
+    if _source_of(memory) in _text_ids(result) | _block_ids(result):
+        return f"The turn it was read from, {memory.entry_id}, is returned instead."
+    return None
+
+
+def _as_fact(expected: str, result: Recall) -> str | None:
+    shown = _text_ids(result) | _block_ids(result)
+    for hit in result.hits:
+        if _source_of(hit.memory) == expected and hit.id in shown:
+            return f"The memory derived from it, {hit.id}, is returned instead."
+    return None
+
+
+def _text(hit: RecallHit) -> str:
+    return hit.turn.text if hit.turn is not None else hit.memory.text if hit.memory is not None else ""
+
+
+def _source_of(memory: Memory | None) -> str | None:
+    return memory.entry_id if memory is not None and memory.derived else None
+
+
+def _why_not_memory(memory: Memory, request: RecallRequest, now: Instant) -> str | None:
+    if not request.audience.hears(memory.within):
+        return _OUT_OF_SCOPE.format(place=_place_of(memory.within))
+    if _superseded(memory, request):
         return (
             f"It was superseded by {memory.superseded_by}; use include_superseded, or an earlier as_of date."
         )
@@ -77,32 +200,81 @@ def _why_not_memory(memory: Memory, result: Recall, ranked: Recall, now: Instant
         return f"It expired on {memory.expires_at:%Y-%m-%d}."
     if memory.quarantined:
         return _flagged(memory.flags)
-    if memory.tier is Tier.COLD and memory.leaning < 0:
+    if memory.tier is Tier.COLD and memory.leaning < 0 and not request.include_superseded:
         return (
             f"It faded: feedback marked it as not used {memory.passed_over:,} times and as used {memory.chosen:,} times. "
             "Use include_superseded, or mark it as used again."
         )
-    if memory.derived and any(block.id == memory.entry_id for block in result.blocks):
-        return f"The turn it was derived from, {memory.entry_id}, is returned instead."
-    return _place(memory.id, result, ranked, "memories")
+    return _later(to_instant(memory.updated_at), request)
 
 
-def _place(id_: str, result: Recall, ranked: Recall, among: str) -> str:
-    same = [hit for hit in ranked.hits if (hit.turn is not None) == (among == "turns")]
-    found = next(((rank, hit) for rank, hit in enumerate(same, start=1) if hit.id == id_), None)
+def _superseded(memory: Memory, request: RecallRequest) -> bool:
+    if memory.state is not State.SUPERSEDED or request.include_superseded:
+        return False
+    as_of, since = request.as_of_instant, memory.superseded_at
+    return as_of is None or since is None or to_instant(since) <= as_of
+
+
+def _rank(expected: str, among: str, result: Recall, wider: Recall) -> str:
+    """For what was ranked too low, or not at all."""
+    found = _find(expected, result.hits)
     if found is None:
-        return (
-            f"It is not among the best {len(same):,} {among} of any channel: it shares no word with the query and is "
-            "not similar in meaning."
-        )
+        return _unranked(expected, among, result, wider)
+    place = "It ranks"
+    source = _turn_of(found[1], result.hits)
+    if source is not None:
+        found, place = source, f"It is one item with the turn it was read from, {source[1].id}, which ranks"
     rank, hit = found
-    return f"It ranks {rank:,} among {among}, and {_selected_among(result, among)} fit. {_channels(hit)}"
+    place += f" {rank:,} with probability {probability_text(hit.probability)}"
+    if result.routing.helps == "unlikely" or (result.routing.helps == "maybe" and hit.selected):
+        return f"{need_explained(result)} {place}. {_channels(hit)}"
+    return f"{place}; {_left_out(hit, result)}. {_channels(hit)}"
 
 
-def _selected_among(result: Recall, among: str) -> str:
-    sources = [block for block in result.blocks if block.source != "document"]
-    blocks = [block for block in sources if (block.kind == "turn") == (among == "turns")]
-    return f"{len(blocks)} of them" if blocks else "none of them"
+def _left_out(hit: RecallHit, result: Recall) -> str:
+    if not hit.selected:
+        selected = sum(other.selected for other in result.hits)
+        return f"the {selected:,} selected items hold {100 * COVERAGE:.0f} % of the probability"
+    if not result.lines:
+        return f"it does not fit the budget of {_budget(result)}"
+    return f"the {len(result.lines):,} items before it filled the budget of {_budget(result)}"
+
+
+def _turn_of(hit: RecallHit, hits: Sequence[RecallHit]) -> tuple[int, RecallHit] | None:
+    """The turn that a fact was read from, if it was ranked: the two are one item, and the turn decides."""
+    memory = hit.memory
+    if memory is None or not memory.derived or hit.selected:
+        return None
+    place = (memory.seq, memory.ordinal)
+    ranked = ((rank, each) for rank, each in enumerate(hits, start=1) if each.turn is not None)
+    return next((found for found in ranked if found[1].turn and _place(found[1].turn) == place), None)
+
+
+def _place(turn: Turn) -> tuple[int, int | None]:
+    return turn.seq, turn.ordinal
+
+
+def _find(expected: str, hits: Sequence[RecallHit]) -> tuple[int, RecallHit] | None:
+    """With its rank; of an entry with several turns the best."""
+    return next(((rank, hit) for rank, hit in enumerate(hits, start=1) if hit.id == expected), None)
+
+
+def _unranked(expected: str, among: str, result: Recall, wider: Recall) -> str:
+    turns = among == "turns"
+    found = _find(expected, [hit for hit in wider.hits if (hit.turn is not None) == turns])
+    need = "" if result.routing.helps == "likely" else f"{need_explained(result)} "
+    if found is None:
+        has_vectors = "vector" in result.routing.channels
+        meaning = "is not similar in meaning" if has_vectors else "meanings are not compared"
+        return f"{need}It was not found: it shares no word with the query, and {meaning}."
+    rank, hit = found
+    ranked = sum((hit.turn is not None) == turns for hit in result.hits)
+    return f"{need}It ranks {rank:,} among {among}; only the best {ranked:,} are considered. {_channels(hit)}"
+
+
+def _budget(result: Recall) -> str:
+    most = result.tokens_max if result.routing.helps == "likely" else min(result.tokens_max, MAYBE_TOKENS)
+    return f"{most:,} tokens"
 
 
 def _channels(hit: RecallHit) -> str:

@@ -121,8 +121,6 @@ def recall(
     with watch.stage("words"):
         history, gathered = _candidates(reader, request, prepared, routing, settings)
         degraded = lags(reader)
-        apart = reader.review.quarantined_turns(limit=QUARANTINED_TURNS_MAX)
-        prepared = msgspec.structs.replace(prepared, apart=apart)
         leave_out = [turn_number(turn.seq, turn.ordinal) for turn in history]
         worded = TurnWords(prepared)
         unsettled = _unsettled(reader, request, where, leave_out)
@@ -141,7 +139,7 @@ def recall(
         calibration = tools.calibration(vector)
         known = with_standing_signals(reader, prepared, known, tools.memory_index, calibration)
         routing = _with_need(routing, need_signals(prepared, said, known, routing, calibration), calibration)
-        selection = select(reader, request, said, known, calibration, routing.need, where)
+        selection = select(reader, request, said, known, calibration, routing.helps, where)
         selection = with_suspects(selection, suspect_turns, suspects, where)
         tame = Sanitizer(prepared.question.words)
         rendered = _as_text(selection, consulted, limits, settings, tame)
@@ -150,6 +148,7 @@ def recall(
         query=request.query,
         text=rendered.text,
         tokens=rendered.tokens,
+        tokens_max=_tokens_max(limits, settings),
         lines=rendered.lines,
         blocks=blocks,
         hits=selection.hits,
@@ -162,9 +161,7 @@ def recall(
         conflicts=selection.conflicts,
         episodes=selection.episodes,
         conversation_history=tuple(history),
-        working_memory=working_memory(
-            history, [hit.memory for hit in selection.answers if hit.memory is not None]
-        ),
+        working_memory=working_memory(history, [hit.memory for hit in selection.answers if hit.memory]),
         routing=_final_routing(routing, consulted, has_vectors=vector is not None),
         reference_time=to_datetime(reference),
         anchor="now" if request.reference is None else "request",
@@ -234,6 +231,7 @@ def _begin(
         turns=turns,
         holders=holders(reader, tools.turn_index, turns, question, where.audience) if large is None else {},
         flagged_count=reader.review.flagged_count(limit=FLAGGED_MAX),
+        apart=reader.review.quarantined_turns(limit=QUARANTINED_TURNS_MAX),
         where=where,
         large=large,
         large_words=None
@@ -295,8 +293,8 @@ def _with_vector(
 
 def _with_need(routing: Routing, signals: Signals, calibration: Calibration) -> Routing:
     """An empty query asks for what is new, so it needs no other reason."""
-    need = calibration.need(signals) if signals["length"] else 1.0
-    return msgspec.structs.replace(routing, need=round(need, 4), signals=signals)
+    need = round(calibration.need(signals), 4) if signals["length"] else 1.0
+    return msgspec.structs.replace(routing, need=need, helps=calibration.helps(need), signals=signals)
 
 
 def _best_first(selection: Selection, spans: Sequence[SpanHit]) -> list[RecallHit | SpanHit]:
@@ -349,12 +347,12 @@ def _consulted(
 def _as_text(
     selection: Selection, consulted: DocumentResults, limits: Limits, settings: Settings, tame: Sanitizer
 ) -> RenderedText:
-    return render(
-        selection,
-        tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
-        tame=tame,
-        documents=share_of(consulted, settings.recall_memory_percent, tame),
-    )
+    documents = share_of(consulted, settings.recall_memory_percent, tame)
+    return render(selection, tokens_max=_tokens_max(limits, settings), tame=tame, documents=documents)
+
+
+def _tokens_max(limits: Limits, settings: Settings) -> int:
+    return settings.recall_tokens_max if limits.tokens is None else limits.tokens
 
 
 def _turns_apart(
@@ -439,6 +437,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
             id=hit.id,
             score=hit.score,
             probability=hit.score,
+            selected=not hit.flags,
             channels={"words": hit.score},
             ranks={"words": rank},
             turn=hit.turn,
@@ -450,15 +449,12 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
     ]
     found = by_words(hits)
     limits, tame = request.limits, Sanitizer(Question(request.query).words)
-    rendered = render(
-        found,
-        tokens_max=settings.recall_tokens_max if limits.tokens is None else limits.tokens,
-        tame=tame,
-    )
+    rendered = render(found, tokens_max=_tokens_max(limits, settings), tame=tame)
     return Recall(
         query=request.query,
         text=rendered.text,
         tokens=rendered.tokens,
+        tokens_max=_tokens_max(limits, settings),
         lines=rendered.lines,
         blocks=blocks_of(hits, limits, settings, tame),
         hits=tuple(hits),

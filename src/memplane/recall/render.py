@@ -158,6 +158,7 @@ def render(
     candidates = _memory_lines(selection, tame)
     allowance = max(left * documents.memory_percent // 100, left - spare)
     chosen = room.chosen(candidates, min(allowance, _allowance(selection, left)))
+    chosen.sort(key=lambda line: line.order)
     known = _grouped(chosen)
     left -= room.used(known)
     passages = room.used(room.fitted(documents.passages, left))
@@ -193,7 +194,7 @@ def _grouped(chosen: Sequence[_Line]) -> list[str]:
     """Lines under their headings, each heading once."""
     shown: list[str] = []
     heading: tuple[str, ...] = ()
-    for line in sorted(chosen, key=lambda line: line.order):
+    for line in chosen:
         if line.headings != heading:
             shown += line.headings
             heading = line.headings

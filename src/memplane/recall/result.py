@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
@@ -9,6 +10,8 @@ from memplane.documents.result import DocumentSummary, SpanHit, Strategy
 from memplane.types import Memory, Turn
 
 SPANS_MAX = 50
+Helps = Literal["likely", "maybe", "unlikely"]
+"""Whether memory helps with a turn: the whole budget may be used, a little of it, or none."""
 DEGRADED = "[DOCUMENT UNDERSTANDING STATUS: DEGRADED]"
 """Included in the text while a requested document has no summary yet."""
 
@@ -61,6 +64,9 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     """How likely it helps with this turn, if anything does."""
     signals: Mapping[str, float] = {}
     """What the probability is computed from."""
+    selected: bool = False
+    """Whether it was chosen as an item of its own; the token budget may still have left it out of the text, and the maximum
+    number of blocks out of the blocks."""
     count: int = 1
     """How often the same was said; the newest is returned."""
     replaced: bool = False
@@ -116,6 +122,8 @@ class Routing(msgspec.Struct, frozen=True, kw_only=True):
     need: float = 1.0
     """The probability that memory helps with this turn. If it is low, nothing but pinned memories and instructions that apply
     is returned."""
+    helps: Helps = "likely"
+    """What this probability means for the embedding model in use."""
     signals: Mapping[str, float] = {}
     """What that probability is computed from."""
 
@@ -127,6 +135,8 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     tokens: int = 0
     """Estimated tokens of `text`; see `memplane.recall.tokens`."""
+    tokens_max: int = 0
+    """The most that `text` could have."""
     lines: tuple[RecallLine, ...] = ()
     """The lines of `text` that come from memory, in its order."""
     blocks: tuple[RecallBlock, ...] = ()

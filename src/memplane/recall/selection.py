@@ -15,7 +15,7 @@ from memplane.recall.calibration import Calibration
 from memplane.recall.distinct import same_words
 from memplane.recall.fact_ranking import RankedFact
 from memplane.recall.request import RecallRequest
-from memplane.recall.result import Conflict, RecallHit
+from memplane.recall.result import Conflict, Helps, RecallHit
 from memplane.recall.turn_ranking import RankedTurn
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.storage.filter import Filter
@@ -95,7 +95,7 @@ def select(
     said: Sequence[RankedTurn],
     known: Sequence[RankedFact],
     calibration: Calibration,
-    need: float,
+    helps: Helps,
     where: Filter,
 ) -> Selection:
     """Choose, and look up what is needed to show it: what replaced it, what contradicts it, and episodes."""
@@ -107,14 +107,19 @@ def select(
     ranked.sort(key=lambda memory: -memory.probability)
     rules = [memory for memory in ranked if memory.ranked.memory.pinned or _applies(memory, calibration)]
     rules = rules[:_STANDING_MAX]
+    standing = {rule.id for rule in rules}
     turns = _distinct(said, request.query)
     said = _measured(said, max((turn.ranked.score for turn in turns), default=0.0))
     probabilities = {_place(turn): calibration.turn(turn.signals) for turn in said}
     turns = [msgspec.structs.replace(turn, probability=probabilities[turn.place]) for turn in turns]
-    helps = need >= calibration.maybe
     chosen_turns, alone, merged = (
-        _chosen(turns, ranked, {rule.id for rule in rules}) if helps else ([], set[str](), set[str]())
+        ([], set[str](), set[str]()) if helps == "unlikely" else _chosen(turns, ranked, standing)
     )
+    kept = {turn.place for turn in chosen_turns}
+
+    def hit(memory: _RankedMemory) -> RecallHit:
+        return _fact_hit(memory, where, selected=memory.id in alone or memory.id in standing)
+
     facts = [memory for memory in ranked if memory.id in alone or memory.id in merged]
     facts = sorted(facts, key=lambda fact: -fact.ranked.score)[: limits.facts]
     disputed, pairs, episodes = reader.recall.context(
@@ -126,31 +131,35 @@ def select(
         episodes_max=_EPISODES_MAX,
     )
     current = _current(reader, disputed, where)
-    items = [_turn_hit(turn, disputed, current) for turn in chosen_turns]
-    items += [_fact_hit(memory, where) for memory in ranked if memory.id in alone]
+    items = [_turn_hit(turn, disputed, current, selected=True) for turn in chosen_turns]
+    items += [hit(memory) for memory in ranked if memory.id in alone]
     answers = [fact for fact in facts if fact.ranked.score >= _ANSWER_MIN][: limits.answers]
     others = facts[len(answers) :][: limits.supporting]
     shown = {fact.id for fact in (*answers, *others)}
     hot = [fact for fact in ranked if fact.ranked.memory.tier is Tier.HOT and fact.id not in shown]
     return Selection(
-        sure=need >= calibration.sure,
-        standing=tuple(_fact_hit(rule, where) for rule in rules),
-        items=tuple(sorted(items, key=lambda hit: -hit.probability)),
-        answers=tuple(_fact_hit(fact, where) for fact in answers),
-        supporting=tuple(_fact_hit(fact, where) for fact in others),
-        background=tuple(_fact_hit(fact, where) for fact in hot[: limits.background]),
+        sure=helps == "likely",
+        standing=tuple(map(hit, rules)),
+        items=_most_probable_first(items),
+        answers=tuple(map(hit, answers)),
+        supporting=tuple(map(hit, others)),
+        background=tuple(map(hit, hot[: limits.background])),
         conflicts=_conflicts(reader, pairs[:_CONFLICTS_MAX], where),
         episodes=tuple(sanitized_memory(episode, where.now) for episode in episodes),
-        hits=tuple(
-            sorted(
-                [
-                    *(_turn_hit(_DistinctTurn(turn, probabilities[_place(turn)])) for turn in said),
-                    *(_fact_hit(memory, where) for memory in ranked[: limits.facts]),
-                ],
-                key=lambda hit: -hit.probability,
-            )
+        hits=_most_probable_first(
+            [
+                *(
+                    _turn_hit(_DistinctTurn(turn, probabilities[_place(turn)]), selected=_place(turn) in kept)
+                    for turn in said
+                ),
+                *map(hit, ranked[: limits.facts]),
+            ]
         ),
     )
+
+
+def _most_probable_first(hits: Sequence[RecallHit]) -> tuple[RecallHit, ...]:
+    return tuple(sorted(hits, key=lambda hit: -hit.probability))
 
 
 def _applies(memory: _RankedMemory, calibration: Calibration) -> bool:
@@ -275,6 +284,8 @@ def _turn_hit(
     distinct_turn: _DistinctTurn,
     disputed: Sequence[DisputedClaim] = (),
     current: Mapping[str, str] = MappingProxyType({}),
+    *,
+    selected: bool = False,
 ) -> RecallHit:
     ranked = distinct_turn.ranked
     turn = sanitized_turn(ranked.turn)
@@ -289,6 +300,7 @@ def _turn_hit(
         channels=ranked.contributions,
         ranks=ranked.ranks,
         turn=turn,
+        selected=selected,
         count=distinct_turn.count,
         replaced=bool(gone),
         replaced_by=next((current[claim.id] for claim in gone if claim.id in current), None),
@@ -297,7 +309,7 @@ def _turn_hit(
     )
 
 
-def _fact_hit(ranked_memory: _RankedMemory, where: Filter) -> RecallHit:
+def _fact_hit(ranked_memory: _RankedMemory, where: Filter, *, selected: bool = False) -> RecallHit:
     ranked = ranked_memory.ranked
     memory = _as_it_was(sanitized_memory(ranked.memory, where.now), where)
     return RecallHit(
@@ -308,6 +320,7 @@ def _fact_hit(ranked_memory: _RankedMemory, where: Filter) -> RecallHit:
         channels=ranked.contributions,
         ranks=ranked.ranks,
         memory=memory,
+        selected=selected,
         replaced=memory.state is State.SUPERSEDED,
         contested=memory.state is State.CONTESTED,
         flags=memory.flags or () if memory.quarantined else (),

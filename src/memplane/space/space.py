@@ -78,7 +78,7 @@ from memplane.types import (
     Visibility,
 )
 
-_EXPLAINED = Limits(turns=1_000, facts=1_000)
+_WIDER = Limits(turns=1_000, facts=1_000)
 
 
 class Space:
@@ -467,11 +467,10 @@ class Space:
         check_query(id=expected)
         request = request_of(query, **options)
         found = answer(self._context, request)
-        ranked = answer(self._context, msgspec.structs.replace(request, limits=_EXPLAINED))
+        ranked = any(hit.id == expected for hit in found.hits)
+        wider = found if ranked else answer(self._context, msgspec.structs.replace(request, limits=_WIDER))
         with self._context.reading() as reader:
-            return why_not(
-                reader, expected, found, ranked, now=self._context.clock(), audience=request.audience
-            )
+            return why_not(reader, expected, request, found, wider, now=self._context.clock())
 
     def brief(self, *, conversation: str | None = None, project: str | None = None) -> Brief:
         """The memory that an agent needs at session start, including what is scoped to this conversation or project."""
