@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from memplane.errors import InvalidRequest
-from memplane.models.embedding import Embedder, Vector, Vectors
+from memplane.models.embedding import Embedder, Vector, Vectors, folder_of
 
 FILE = "vectors.db"
 
@@ -51,6 +51,10 @@ class CachedEmbedder:
     @property
     def dimension(self) -> int:
         return self._embedder.dimension
+
+    @property
+    def folder(self) -> Path | None:
+        return folder_of(self._embedder)
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
         digests = [_digest(text) for text in texts]
@@ -124,6 +128,10 @@ class Stopwatch:
     @property
     def dimension(self) -> int:
         return self._embedder.dimension
+
+    @property
+    def folder(self) -> Path | None:
+        return folder_of(self._embedder)
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
         return self._embedder.embed_texts(texts)

@@ -23,10 +23,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memplane.config import Settings
 from memplane.extract.relevance import Question
-from memplane.main import Memplane, embedder_of
+from memplane.main import Memplane
 from memplane.models.embedding import Embedder
+from memplane.models.local import LocalEmbedder, model_in
 from memplane.recall.calibration import Calibration, Logistic, Perceptron, Wording, wording_features
 from memplane.recall.result import Limits, Recall
 from memplane.space import Space
@@ -444,7 +444,12 @@ def calibrated(
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m memplane_eval.calibrate", description=__doc__)
-    parser.add_argument("folder", type=Path, help="the folder to write the files to")
+    parser.add_argument(
+        "folder", type=Path, help="the folder to write the file to; recall looks in the folder of the model"
+    )
+    parser.add_argument(
+        "--model", type=Path, help="the folder of your own model; without it, the bundled one"
+    )
     parser.add_argument("--cases", type=Path, default=bundled("calibration"), help="a folder of case files")
     parser.add_argument("--locomo", type=Path)
     parser.add_argument("--longmemeval", type=Path)
@@ -454,16 +459,26 @@ def main() -> None:
     given = parser.parse_args()
     stores = [] if given.locomo is None else load_locomo(given.locomo)
     stores += [] if given.longmemeval is None else load_longmemeval(given.longmemeval)
+    if not stores:  # the cases are small spaces, where every turn is ranked
+        parser.error("long conversations are needed: pass --locomo, --longmemeval or both")
     with ExitStack() as opened:
-        embedder: Embedder | None = None if given.words_only else embedder_of(Settings())
+        embedder: Embedder | None = None if given.words_only else _embedder(given.model)
         if embedder is not None and given.cache is not None:
             embedder = opened.enter_context(CachedEmbedder(embedder, given.cache))
         name = "words-only" if embedder is None else "any-model" if given.any_model else embedder.model_id
         without = OF_ONE_MODEL if embedder is None or given.any_model else frozenset[str]()
         found, wording = calibrated(load_cases(given.cases), stores, embedder, without)
-    for file, content in ((name, found), ("wording", wording)):
-        path = given.folder / f"{file}.json"
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+    _write(given.folder / f"{name}.json", found)
+    if given.words_only:  # no model has a part in either
+        _write(given.folder / "wording.json", wording)
+
+
+def _embedder(folder: Path | None) -> Embedder:
+    return LocalEmbedder() if folder is None else LocalEmbedder(model_in(folder))
+
+
+def _write(path: Path, content: Calibration | Wording) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
 
 
 if __name__ == "__main__":

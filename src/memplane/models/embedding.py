@@ -1,7 +1,8 @@
 """The embedding interface."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from pathlib import Path
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,20 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Vector:
         """The vector of a query, which some models embed differently from its answers."""
+
+
+@runtime_checkable
+class InFolder(Protocol):
+    """An `Embedder` whose model is in a directory, which may contain the model's calibration."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The directory; None if the model it stands for has none."""
+
+
+def folder_of(embedder: Embedder) -> Path | None:
+    """The directory of an embedder's model, if it has one."""
+    return embedder.folder if isinstance(embedder, InFolder) else None
 
 
 def checked(vectors: Vectors, count: int, dimension: int) -> Vectors:

@@ -131,6 +131,10 @@ class LocalEmbedder:
         return self._model_id
 
     @property
+    def folder(self) -> Path:
+        return self._model.folder
+
+    @property
     def dimension(self) -> int:
         if self._model.dimension is not None:
             return self._model.dimension

@@ -2,8 +2,8 @@
 
 Scores of turns and of memories have different units, and a similarity of 0.6 means one thing to one embedding model and
 another to the next. So each is turned into a probability by a logistic function of a few signals. Its weights are fitted per
-model on labelled questions by `memplane_eval.calibrate`, and shipped as a small file per model. A model without a file uses
-weights that were fitted on signals that do not depend on the model.
+model on labelled questions by `memplane_eval.calibrate`. The file of the bundled model ships; your own model may have one in its
+folder. A model without a file uses weights that were fitted on signals that do not depend on the model.
 """
 
 import math
@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from itertools import pairwise
+from pathlib import Path
 from zlib import crc32
 
 import msgspec
 import numpy as np
 
+from memplane.errors import SettingsInvalid
 from memplane.models.embedding import Vector
 from memplane.models.vectors import dots
 from memplane.recall.result import Helps
@@ -132,7 +134,22 @@ def _shipped() -> dict[str, Calibration]:
     }
 
 
-def calibration_of(model_id: str | None) -> Calibration:
-    """The calibration for an embedding model; None: for recall by words alone."""
+@cache
+def _own(path: Path) -> Calibration:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Calibration)
+    except (OSError, msgspec.DecodeError) as exc:
+        raise SettingsInvalid(f"{path} is not a calibration: {exc}") from exc
+
+
+def calibration_of(model_id: str | None, folder: Path | None = None) -> Calibration:
+    """The calibration for an embedding model; None: for recall by words alone. The folder of your own model may contain one.
+
+    The file is named after the model's id, which changes with its weights: another model never uses it.
+    """
     shipped = _shipped()
-    return shipped[_WORDS_ONLY] if model_id is None else shipped.get(model_id, shipped[_ANY_MODEL])
+    if model_id is None:
+        return shipped[_WORDS_ONLY]
+    if folder is not None and (own := folder / f"{model_id}.json").is_file():
+        return _own(own)
+    return shipped.get(model_id, shipped[_ANY_MODEL])

@@ -14,7 +14,7 @@ from memplane.documents.span_index import SpanIndex
 from memplane.documents.span_ranking import RankedSpan, rank_spans
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.relevance import Question
-from memplane.models.embedding import Vector
+from memplane.models.embedding import Vector, folder_of
 from memplane.recall.blocks import blocks_of, likely
 from memplane.recall.caches import Embedded, Questions
 from memplane.recall.calibration import Calibration, Signals, calibration_of
@@ -75,7 +75,9 @@ class RecallServices(msgspec.Struct, frozen=True, kw_only=True):
     def calibration(self, vector: Vector | None) -> Calibration:
         """How signals become probabilities; without the query's vector only words count."""
         embedder = self.questions.embedder
-        return calibration_of(None if vector is None or embedder is None else embedder.model_id)
+        if vector is None or embedder is None:
+            return calibration_of(None)
+        return calibration_of(embedder.model_id, folder_of(embedder))
 
 
 class _StageTimer:

@@ -1,0 +1,77 @@
+"""Calibration: which fitted weights a model's signals are read with."""
+
+import shutil
+
+import msgspec
+import pytest
+
+from memplane import Memplane
+from memplane.config import Settings
+from memplane.errors import SettingsInvalid
+from memplane.models.embedding import folder_of
+from memplane.models.local import ARCTIC_EMBED_S, LocalEmbedder, model_in
+from memplane.recall.calibration import Logistic, calibration_of
+from memplane_eval.cache import CachedEmbedder, Stopwatch
+
+QUESTION = "where do I live?"
+NEVER = Logistic(-20.0)
+
+
+@pytest.fixture
+def own_model(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in ("model.onnx", "tokenizer.json"):
+        shutil.copy(ARCTIC_EMBED_S.folder / name, folder)
+    return folder
+
+
+def recalled(folder, data) -> str:
+    settings = Settings(data=str(data), embedding_model=str(folder))
+    with Memplane.open(settings=settings) as plane:
+        space = plane.space("alice")
+        space.retain("I moved to Lisbon last week")
+        return space.recall(QUESTION).text
+
+
+def test_a_model_of_ones_own_may_have_a_calibration(own_model, tmp_path):
+    """
+    The file in the model's folder that bears the model's id decides; without it the weights for any model do.
+    """
+    model_id = LocalEmbedder(model_in(own_model)).model_id
+    assert "Lisbon" in recalled(own_model, tmp_path / "before")
+    fitted = msgspec.structs.replace(calibration_of("unknown"), need=NEVER)
+    (own_model / f"{model_id}.json").write_bytes(msgspec.json.encode(fitted))
+
+    assert recalled(own_model, tmp_path / "after") == ""
+
+
+def test_the_calibration_of_another_model_is_not_used(tmp_path):
+    """
+    Weights fitted for one model mean nothing to another, even if its file lies in the same folder.
+    """
+    fitted = msgspec.structs.replace(calibration_of("unknown"), need=NEVER)
+    (tmp_path / "mine-0123456789ab.json").write_bytes(msgspec.json.encode(fitted))
+
+    assert calibration_of("mine-0123456789ab", tmp_path) == fitted
+    assert calibration_of("mine-ba9876543210", tmp_path) == calibration_of("unknown") != fitted
+    assert calibration_of(None, tmp_path) == calibration_of(None) != fitted
+
+
+def test_an_embedder_around_the_model_keeps_its_calibration(own_model, tmp_path):
+    """
+    What is evaluated with a cache of vectors is what an agent gets without one.
+    """
+    with CachedEmbedder(LocalEmbedder(model_in(own_model)), tmp_path) as cached:
+        assert folder_of(Stopwatch(cached)) == own_model
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"need": 1}'])
+def test_a_file_that_is_no_calibration_is_named(tmp_path, content):
+    """
+    A damaged file is an error in the settings, not a silent fallback.
+    """
+    (tmp_path / "mine-1.json").write_bytes(content)
+
+    with pytest.raises(SettingsInvalid, match=r"mine-1\.json is not a calibration"):
+        calibration_of("mine-1", tmp_path)
