@@ -469,7 +469,7 @@ def main() -> None:
         without = OF_ONE_MODEL if embedder is None or given.any_model else frozenset[str]()
         found, wording = calibrated(load_cases(given.cases), stores, embedder, without)
     _write(given.folder / f"{name}.json", found)
-    if given.words_only:  # no model has a part in either
+    if given.model is None:  # the wording ships, the same for all models
         _write(given.folder / "wording.json", wording)
 
 
