@@ -657,16 +657,42 @@ def test_a_recall_tells_what_bears_on_it_and_what_is_always_told(cli):
 
 def test_a_recall_explains_itself(cli):
     """
-    Each hit with its channels and ranks; and for what was expected, why it was not told.
+    Whether memory helps, the tokens used, and each hit with where it is returned, its probability and its channels; for
+    what was expected, why it was returned or not. All of it is about the recall without these options.
     """
     kept = cli("retain", "I moved to Lisbon", "--json").json["id"]
+    query = "where do I live?"
 
-    told = cli("recall", "where does she live?", "--explain")
+    told = cli("recall", query, "--explain")
+    found = cli("recall", query, "--explain", "--json").json
+    assert found["text"] == cli("recall", query).out.rstrip("\n")
+    assert f"likely to help with this turn (probability {found['routing']['need']:.2f})" in told.out
+    assert f"{found['tokens']} of 2,000" in told.out
     assert "lives_in" in told.out
     assert "meaning" in told.out
-    assert kept in told.out
-    assert "is returned instead" in cli("recall", "where does she live?", "--expect", kept).out
-    assert "ever stored" in cli("recall", "where does she live?", "--expect", "turn-x").out
+    rows = {line.split()[-1]: line for line in told.out.splitlines() if kept in line or "fact-" in line}
+    (fact,) = (hit["id"] for hit in found["hits"] if hit["memory"] is not None)
+    (turn,) = (hit for hit in found["hits"] if hit["turn"] is not None)
+    assert "text, blocks" in rows[kept]
+    assert f"{turn['probability']:.2f}" in rows[kept]
+    assert "with its turn" in rows[fact]
+    assert cli("recall", query, "--expect", kept).out == "It is returned.\n"
+    assert f"read from, {kept}, is returned instead" in cli("recall", query, "--expect", fact).out
+    assert "ever stored" in cli("recall", query, "--expect", "turn-x").out
+
+
+def test_a_greeting_explains_itself(cli):
+    """
+    Nothing is returned, and the reason is given for the whole and for each.
+    """
+    kept = cli("retain", "I moved to Lisbon", "--json").json["id"]
+    reason = "Memory is not likely to help with this turn (probability 0."
+
+    told = cli("recall", "hi", "--explain")
+    assert reason in told.out
+    assert "0 of 2,000" in told.out
+    assert "text, blocks" not in told.out
+    assert cli("recall", "hi", "--expect", kept).out.startswith(reason)
 
 
 def test_a_conflict_is_listed_and_settled(cli):

@@ -1,5 +1,7 @@
 """Trying a recall out."""
 
+from urllib.parse import urlencode
+
 import pytest
 
 
@@ -26,13 +28,15 @@ def test_what_would_be_told_and_why(open_page, told):
     page.wait_for_selector("#told-text pre")
 
     assert "Porto" in page.inner_text("pre")
-    assert "tokens" in page.inner_text("main")
+    assert "of 2,000 tokens" in page.inner_text("main")
+    assert "Memory is likely to help with this turn (probability " in page.inner_text("#need")
+    assert "words " in page.inner_text("#signals")
     assert page.locator("tbody tr").count() >= 1
-    assert page.locator("thead th").all_inner_texts()[:3] == ["Recalled", "Result", "Score"]
+    assert page.locator("thead th").all_inner_texts()[:3] == ["Returned", "Result", "Probability"]
     assert page.locator("thead th").count() == 4
     assert page.locator("tbody td:nth-child(2)").first.bounding_box()["width"] > 300
     assert "words #1 · +" in page.locator("td.channels").first.inner_text()
-    assert "alternate" in page.inner_text("#order")
+    assert "most probable first" in page.inner_text("#order")
     assert page.get_attribute("#slider", "aria-valuetext") == "now"
     page.locator("#slider").focus()
     with page.expect_response("**as_of=2026-11-15**"):
@@ -58,6 +62,48 @@ def test_why_not_this_one(open_page, told):
     page.get_by_role("button", name="Explain", exact=True).click()
 
     assert "Nothing with this id" in page.inner_text(".notice")
+
+
+def test_the_same_selection_as_an_agent_gets(open_page, told):
+    """
+    The text to the letter, every line of memory linked to its source, and the same marks in the ranking, however many
+    were ranked.
+    """
+    for number in range(40):
+        told.retain(f"Ana lives near the garden number {number}", conversation="c1")
+    told.store("fact", "Ana lives with a parrot")
+    told.enrich()
+    query = "Where does Ana live? Who lives near a garden or with a parrot?"
+    result = told.recall(query, counted=False)
+    page = open_page()
+    page.goto(f"/console/space/@alice/recall?{urlencode({'q': query})}")
+
+    assert page.locator("pre").text_content() == result.text
+    hrefs = [link.get_attribute("href") for link in page.locator("pre a").all()]
+    assert [href.rpartition("/")[2] for href in hrefs] == [f"@{line.ids[0]}" for line in result.lines]
+    assert page.locator("pre a").all_inner_texts() == [line.text for line in result.lines]
+    rows = page.locator("tbody tr td:first-child").all_inner_texts()
+    assert len(rows) == len(result.hits) > 40
+    assert sum("text" in row for row in rows) == len(result.lines)
+    assert sum("blocks" in row for row in rows) == len(result.blocks) == 8
+    page.locator("pre a").first.click()
+    page.wait_for_url(f"**{hrefs[0]}")
+    assert page.locator("h1").count() == 1
+
+
+def test_a_greeting_returns_nothing(open_page, told):
+    """
+    The reason is on the page, and nothing is marked as returned.
+    """
+    page = open_page()
+    page.goto("/console/space/@alice/recall?q=hi")
+
+    assert "Memory is not likely to help with this turn" in page.inner_text("#need")
+    assert page.inner_text("pre") == "(nothing)"
+    assert {*page.locator("tbody tr td:first-child").all_inner_texts()} == {"why not?"}
+    page.locator("tbody tr td:first-child a").first.click()
+    page.wait_for_selector(".notice")
+    assert "so nothing is returned. It ranks 1 " in page.inner_text(".notice")
 
 
 def test_looking_is_no_use(open_page, told, console):

@@ -102,7 +102,7 @@ def test_the_playground_shows_what_is_flagged_last(open_page, space):
     space.store("instruction", HOSTILE)
     space.store("preference", "Likes a teapot of clay")
     page = open_page()
-    page.goto(f"{SPACE}/recall?q=teapot")
+    page.goto(f"{SPACE}/recall?q=which+teapot+do+I+like")
     text = page.inner_text("pre")
 
     assert text.index("clay") < text.index("Flagged, since") < text.index("praise")

@@ -306,3 +306,40 @@ def test_probabilities_are_short(probability, text):
     Two digits, three if it is small.
     """
     assert probability_text(probability) == text
+
+
+def test_every_line_has_a_source(space, likely):
+    """
+    In the order of the text: memories, turns, and what documents say; only headings and the fence have none.
+    """
+    kept = space.store("fact", "The parrot eats seeds")
+    told = space.retain("The parrot is called Rio")
+    uploaded = space.documents.upload(
+        "# Parrots\n\nA parrot lives for sixty years.", name="parrots.md", media_type="text/markdown"
+    )
+    space.enrich()
+    result = space.recall("What about the parrot?")
+    rest = [line for line in result.text.split("\n") if line.startswith("- ")]
+    asked = space.recall("What is it about?", document=uploaded.id)
+
+    assert [line.text for line in result.lines] == rest
+    assert [line.ids for line in result.lines[:2]] == [(kept.id,), (told.id,)]
+    assert [(line.kind, line.ids) for line in result.lines[2:]] == [("span", (result.spans[0].span.id,))]
+    assert returned_as(result, result.spans[0]) == ("text", "blocks")
+    assert space.why_not("What about the parrot?", result.spans[0].span.id) == "It is returned."
+    assert [line.text for line in asked.lines] == [
+        line for line in asked.text.split("\n") if line.startswith("- ")
+    ]
+    assert asked.lines[0].ids[0] in {uploaded.id, result.spans[0].span.id}
+
+
+def test_documents_are_not_memory(space):
+    """
+    A turn that needs no memory may still get a document passage, and the explanation says so.
+    """
+    told = space.retain("The parrot is called Rio")
+    space.documents.upload("hi is a greeting", name="words.md", media_type="text/markdown")
+    space.enrich()
+
+    assert space.recall("hi").spans
+    assert "so nothing is returned but document passages. It ranks 1 " in space.why_not("hi", told.id)

@@ -6,6 +6,7 @@ import typer
 from rich.table import Table
 
 from memplane.documents.result import SpanHit
+from memplane.recall.explain import need_explained, probability_text, returned_as
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import SPANS_MAX, Limits, Recall, RecallHit
 from memplane.terminal.call import CommandContext
@@ -18,6 +19,9 @@ app = typer.Typer()
 Query = Annotated[
     str, typer.Argument(metavar="QUERY", help="The next turn or a question, or - to read it from stdin.")
 ]
+
+
+_RETURNED = {"text": "text", "blocks": "blocks", "turn": "with its turn"}
 
 
 @command(
@@ -72,7 +76,10 @@ def recall(
         int | None, typer.Option("--tokens", min=0, metavar="N", help="Maximum number of tokens.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show each hit with its channels and scores.")
+        bool,
+        typer.Option(
+            "--explain", help="Show what is returned and why: each hit with its probability and channels."
+        ),
     ] = False,
     expect: Annotated[
         str | None,
@@ -176,9 +183,13 @@ def feedback(
 
 def _explained(result: Recall) -> tuple[Table, Table]:
     routing = result.routing
+    hits: list[RecallHit | SpanHit] = [*result.hits, *result.suspects, *result.spans]
     return (
         pairs(
             [
+                ("memory", need_explained(result)),
+                ("tokens", f"{result.tokens:,} of {result.tokens_max:,}"),
+                ("blocks", len(result.blocks)),
                 ("mode", routing.mode),
                 ("predicates", ", ".join(routing.predicates) or "none"),
                 ("speakers", ", ".join(routing.speakers) or "none"),
@@ -189,21 +200,29 @@ def _explained(result: Recall) -> tuple[Table, Table]:
             ]
         ),
         table(
-            "hit", "score", "channels (rank)", "id", rows=[*map(_row, result.hits), *map(_row, result.spans)]
+            "hit",
+            "returned",
+            "probability",
+            "channels (rank)",
+            "id",
+            rows=[_row(hit, result) for hit in hits],
         ),
     )
 
 
-def _row(hit: RecallHit | SpanHit) -> tuple[object, ...]:
+def _row(hit: RecallHit | SpanHit, result: Recall) -> tuple[object, ...]:
     channels = ", ".join(
         f"{name} {value:+.2f}" + (f" ({hit.ranks[name]})" if name in hit.ranks else "")
         for name, value in hit.channels.items()
     )
     if isinstance(hit, SpanHit):
-        said, id_ = hit.span.text, hit.span.id
-    else:
-        said, id_ = hit.memory.line if hit.memory is not None else "", hit.id
-        said = hit.turn.text if hit.turn is not None else said
-        if hit.memory is not None and hit.memory.importance_base is not None:
-            channels += f"; {feedback_text(hit.memory)}"
-    return cell(said, chars_max=120), f"{hit.score:.2f}", channels, id_
+        return cell(hit.span.text, chars_max=120), _returned(result, hit), "", channels, hit.span.id
+    said = hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else ""
+    if hit.memory is not None and hit.memory.importance_base is not None:
+        channels += f"; {feedback_text(hit.memory)}"
+    probability = "" if hit.flags else probability_text(hit.probability)
+    return cell(said, chars_max=120), _returned(result, hit), probability, channels, hit.id
+
+
+def _returned(result: Recall, hit: RecallHit | SpanHit) -> str:
+    return ", ".join(_RETURNED[place] for place in returned_as(result, hit)) or "no"

@@ -10,16 +10,16 @@ from memplane.clock import DAY, to_datetime, to_instant
 from memplane.console import links
 from memplane.console.forms import parse_day
 from memplane.console.views import Row, space_of, space_page
+from memplane.recall.explain import need_explained, probability_text, returned_as
 from memplane.recall.request import RecallRequest
-from memplane.recall.result import Limits, Recall, RecallHit
+from memplane.recall.result import Recall, RecallHit, RecallLine
 from memplane.server.endpoint import HttpCall, Query
 from memplane.space import Space
 
 TAB = "recall"
 
-_HITS_LISTED = 30
 _SEEN_MIN = 0.005
-_LIMITS = Limits(turns=_HITS_LISTED, facts=_HITS_LISTED)
+_RETURNED = {"text": "text", "blocks": "blocks", "turn": "with its turn"}
 _QUERY = (
     Query(name="q", default=""),
     Query(name="conversation", default=""),
@@ -29,11 +29,20 @@ _QUERY = (
 )
 
 
+class TextLine(msgspec.Struct, frozen=True):
+    """One line of the agent's text, with a link to what it was made from."""
+
+    text: str
+    link: str = ""
+
+
 class RankedRow(msgspec.Struct, frozen=True):
     """One ranked result, as a row shows it."""
 
     hit: RecallHit
-    told: bool
+    returned: str
+    """Where an agent gets it; empty if it does not."""
+    probability: str
     text: str
     link: str
     sort: str
@@ -51,7 +60,7 @@ class Slider(msgspec.Struct, frozen=True):
 def show(call: HttpCall) -> Response:
     space = space_of(call)
     asked = _recall_query(call)
-    recall = space.recall(_request(asked), limits=_LIMITS, counted=False) if asked["q"].strip() else None
+    recall = space.recall(_request(asked), counted=False) if asked["q"].strip() else None
     span = _span(space)
     return space_page(
         call,
@@ -60,6 +69,8 @@ def show(call: HttpCall) -> Response:
         space,
         asked=asked,
         recall=recall,
+        need="" if recall is None else need_explained(recall),
+        lines=[] if recall is None else _lines(space, recall),
         ranked=[] if recall is None else _ranked(space, recall),
         span=span,
         slider=_slider(span, asked["as_of"]),
@@ -97,12 +108,33 @@ def _moment(text: str) -> str | None:
     return f"{text}T23:59:59Z" if "T" not in text else text
 
 
+def _lines(space: Space, recall: Recall) -> list[TextLine]:
+    """The text line by line; headings and the fence have no source."""
+    sources = list(recall.lines)
+    lines: list[TextLine] = []
+    for text in recall.text.split("\n") if recall.text else ():
+        known = bool(sources) and sources[0].text == text
+        lines.append(TextLine(text, _source_link(space, recall, sources.pop(0)) if known else ""))
+    return lines
+
+
+def _source_link(space: Space, recall: Recall, line: RecallLine) -> str:
+    """Of a conflict the newer side; its page names the other."""
+    id_ = line.ids[0]
+    if line.kind == "span":
+        span = next(hit.span for hit in recall.spans if hit.span.id == id_)
+        page = links.space_link(space.owner, f"documents/{links.named(span.document)}", span=id_)
+        return f"{page}#span-{span.ordinal}"
+    page = {"turn": "timeline", "document": "documents"}.get(line.kind, "memories")
+    return links.space_link(space.owner, f"{page}/{links.named(id_)}")
+
+
 def _ranked(space: Space, recall: Recall) -> list[RankedRow]:
-    told = {block.id for block in recall.blocks}
     return [
         RankedRow(
             hit,
-            hit.id in told,
+            ", ".join(_RETURNED[place] for place in returned_as(recall, hit)),
+            "" if hit.flags else probability_text(hit.probability),
             hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else "",
             links.space_link(
                 space.owner,

@@ -6,6 +6,7 @@ Every explanation is about one recall with the limits an agent gets: what it ran
 from collections.abc import Sequence
 
 from memplane.clock import Instant, to_instant
+from memplane.documents.result import SpanHit
 from memplane.recall.distinct import same_words
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall, RecallHit
@@ -16,18 +17,25 @@ from memplane.storage.numbers import turn_number
 from memplane.storage.store import Reader
 from memplane.types import Memory, Role, State, Tier, Turn
 
+_DOCUMENT_KINDS = frozenset({"span", "document"})
 _PROBABILITY_MIN = 0.001
 """Smaller ones are not worth their digits."""
 _OUT_OF_SCOPE = "It is limited to {place}, and is returned only there."
 
 
-def returned_as(result: Recall, hit: RecallHit) -> tuple[str, ...]:
+def returned_as(result: Recall, hit: RecallHit | SpanHit) -> tuple[str, ...]:
     """Where an agent gets a hit: in the `text`, in the `blocks`, in both, with its `turn`, or nowhere."""
+    if isinstance(hit, SpanHit):
+        return _places(result, hit.span.id)
     if hit.turn is not None and not hit.selected and not hit.flags:
         return ()  # the id is that of its entry, which may have other turns
-    in_text, in_blocks = _text_ids(result), _block_ids(result)
-    places = tuple(name for name, ids in (("text", in_text), ("blocks", in_blocks)) if hit.id in ids)
-    return places or (("turn",) if _source_of(hit.memory) in in_text | in_blocks else ())
+    source = _source_of(hit.memory)
+    return _places(result, hit.id) or (("turn",) if source and _places(result, source) else ())
+
+
+def _places(result: Recall, id_: str) -> tuple[str, ...]:
+    places = (("text", _text_ids(result)), ("blocks", _block_ids(result)))
+    return tuple(name for name, ids in places if id_ in ids)
 
 
 def need_explained(result: Recall) -> str:
@@ -40,7 +48,9 @@ def need_explained(result: Recall) -> str:
             f"Memory may help with this turn, but probably does not {chance}, so at most {_budget(result)} and {MAYBE_BLOCKS} "
             "blocks are returned."
         )
-    but = " but pinned memories and instructions that apply" if result.lines else ""
+    from_documents = {line.kind in _DOCUMENT_KINDS for line in result.lines}
+    names = {False: "pinned memories and instructions that apply", True: "document passages"}
+    but = f" but {' and '.join(names[each] for each in sorted(from_documents))}" if from_documents else ""
     return f"Memory is not likely to help with this turn {chance}, so nothing is returned{but}."
 
 

@@ -116,6 +116,8 @@ class DocumentShare(msgspec.Struct, frozen=True, kw_only=True):
     passages: Sequence[Group] = ()
     covered_by: Mapping[str, str] = {}
     """Passages covered by a summary line; they are omitted if that line is included."""
+    sources: Mapping[str, RecallLine] = {}
+    """Where each line comes from."""
     memory_percent: int = 100
     """The minimum share of memory; what one side does not need, the other gets."""
     first: bool = False
@@ -167,11 +169,13 @@ def render(
     kept = consulted + known if documents.first else known + consulted
     if not kept:
         return RenderedText()
+    lines = [line.line for line in chosen]
+    cited = [documents.sources[line] for line in consulted if line in documents.sources]
     # Each line was counted with its line end, but the last has none, and the frame was counted around an x.
     return RenderedText(
         text=fence("\n".join([_INTRODUCTION, *kept])),
         tokens=_FRAME_TOKENS + room.used(kept) - 2,
-        lines=tuple(line.line for line in chosen),
+        lines=tuple(cited + lines if documents.first else lines + cited),
     )
 
 
@@ -350,32 +354,37 @@ _BRACKETS = str.maketrans("[]", "()")
 def share_of(consulted: DocumentResults, memory_percent: int, tame: Sanitizer) -> DocumentShare:
     """The lines and their budget; memory keeps half as much if the query asks for documents."""
     asked_for = consulted.strategy not in (None, Strategy.LOCAL)
-    short = [*([DEGRADED] if consulted.degraded else []), *_summary_lines(consulted, tame)]
-    passages = [passage(hit, tame) for hit in consulted.spans]
+    summaries = list(_summary_lines(consulted, tame))
+    found = [RecallLine(text=passage(hit, tame), ids=(hit.span.id,), kind="span") for hit in consulted.spans]
+    short = [*([DEGRADED] if consulted.degraded else []), *(line.text for line in summaries)]
+    passages = [line.text for line in found]
     groups: list[Group] = [("Documents in short:", short)]
     return DocumentShare(
         summaries=groups,
         passages=[("From documents:", passages)],
         covered_by=_covered_passages(short, passages),
+        sources={line.text: line for line in (*found, *summaries)},
         memory_percent=max(0, min(100, memory_percent)) // (2 if asked_for else 1),
         first=asked_for,
     )
 
 
-def _summary_lines(consulted: DocumentResults, tame: Sanitizer) -> Iterator[str]:
+def _summary_lines(consulted: DocumentResults, tame: Sanitizer) -> Iterator[RecallLine]:
     """A query for a section does not ask for its whole document."""
     for document in consulted.documents:
         if document.distillation and consulted.strategy is not Strategy.SECTION:
-            yield _line((document.name,), document.distillation, tame.short(document.distillation), tame)
+            text = _line((document.name,), document.distillation, tame.short(document.distillation), tame)
+            yield RecallLine(text=text, ids=(document.id,), kind="document")
         yield from _sections(document, tame)
 
 
-def _sections(document: DocumentSummary, tame: Sanitizer) -> Iterator[str]:
+def _sections(document: DocumentSummary, tame: Sanitizer) -> Iterator[RecallLine]:
     """Without sections that have no summary: the citation already shows their title."""
     for section in document.sections:
         if section.distillation and not is_title(section.distillation, section.path):
             rendered = tame.short(section.distillation)
-            yield _line((document.name, *section.path), section.distillation, rendered, tame)
+            text = _line((document.name, *section.path), section.distillation, rendered, tame)
+            yield RecallLine(text=text, ids=(document.id, section.id), kind="document")
 
 
 def _covered_passages(short: Sequence[str], passages: Sequence[str]) -> dict[str, str]:

@@ -84,8 +84,9 @@ class RecallLine(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     ids: tuple[str, ...]
-    """Ids of turns' entries, memories or document passages."""
+    """Ids of turns' entries, memories, documents or document passages."""
     kind: str
+    """`turn`, the kind of the memory, `conflict`, `episode`, `span` or `document`."""
     probability: float = 0.0
 
 
@@ -138,7 +139,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     tokens_max: int = 0
     """The most that `text` could have."""
     lines: tuple[RecallLine, ...] = ()
-    """The lines of `text` that come from memory, in its order."""
+    """The lines of `text` that come from memory or from documents, in its order."""
     blocks: tuple[RecallBlock, ...] = ()
     hits: tuple[RecallHit, ...] = ()
     """Everything ranked and not flagged, the most probable first; what was chosen is in `text` and `blocks`."""
