@@ -120,7 +120,7 @@ def test_the_tour_runs_and_leaves_nothing(shell, tmp_path):
     """
     done = shell("demo")
 
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, "No results.\n")
     assert "\x1b" not in done.out
     assert "not found in any of" in done.out
     assert "The ledger is NOT intact" in done.out

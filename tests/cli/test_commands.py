@@ -644,15 +644,17 @@ def test_a_rotation_that_was_cut_off_goes_on(cli):
 # ── recall ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_recall_tells_what_bears_on_it_and_what_is_always_told(cli):
+def test_a_recall_returns_what_helps_and_what_is_pinned(cli):
     """
     Nothing else, however little there is.
     """
     cli("retain", "The kettle in the office is broken")
-    assert cli("recall", "zzzz") == (0, "", "")
-
     cli("retain", "My name is Ada")
-    assert "My name is Ada" in cli("recall", "zzzz").out
+    assert cli("recall", "zzzz") == (0, "", "")
+    assert "My name is Ada" in cli("recall", "what is my name?").out
+
+    cli("pin", cli("store", "fact", "Allergic to nuts", "--json").json["id"])
+    assert "Allergic to nuts" in cli("recall", "zzzz").out
 
 
 def test_a_recall_explains_itself(cli):
@@ -705,7 +707,7 @@ def test_a_conflict_is_listed_and_settled(cli):
     sides = cli("conflicts", "--json").json["conflicts"][0]
 
     assert {sides["left"]["object_text"], sides["right"]["object_text"]} == {"Porto", "Faro"}
-    assert "Not settled:" in cli("recall", "where does she live?").out
+    assert "Not settled; ask before relying on either:" in cli("recall", "where does she live?").out
     settled = cli("resolve", sides["right"]["id"], "--json").json
     assert settled["state"] == "active"
     assert cli("conflicts", "--json").json == {"conflicts": []}

@@ -234,7 +234,7 @@ def hostile(cli):
     "arguments",
     [
         ["search", "x"],
-        ["recall", "x"],
+        ["recall", "what did I say about bold red?"],
         ["brief"],
         ["get", HOSTILE],
         ["history", HOSTILE],

@@ -32,7 +32,7 @@ def imported(plane):
     said = (
         "I live in Berlin.",
         "I like my coffee black, here in Berlin.",
-        "Actually, I moved to Lisbon. No more coffee in Berlin.",
+        "I moved to Lisbon. How did I like my coffee in Berlin?",
     )
     for number, text in enumerate(said):
         space.retain(

@@ -215,4 +215,3 @@ def _replay(tour: Tour) -> None:
         f"The same {len(after)} memories and turns with the same ids. The forgotten one stays forgotten:"
     )
     tour.run("search", _ADDRESS, "--words-only")
-    tour.say("(no results)")

@@ -66,11 +66,16 @@ class _DistinctTurn(msgspec.Struct, frozen=True):
 
     ranked: RankedTurn
     probability: float = 0.0
-    count: int = 1
+    copies: tuple[tuple[int, int | None], ...] = ()
+    """The places of the others."""
 
     @property
     def place(self) -> tuple[int, int | None]:
         return self.ranked.turn.seq, self.ranked.turn.ordinal
+
+    @property
+    def places(self) -> tuple[tuple[int, int | None], ...]:
+        return self.place, *self.copies
 
 
 class _RankedMemory(msgspec.Struct, frozen=True):
@@ -111,7 +116,10 @@ def select(
     turns = _distinct(said, request.query)
     said = _measured(said, max((turn.ranked.score for turn in turns), default=0.0))
     probabilities = {_place(turn): calibration.turn(turn.signals) for turn in said}
-    turns = [msgspec.structs.replace(turn, probability=probabilities[turn.place]) for turn in turns]
+    turns = [
+        msgspec.structs.replace(turn, probability=max(probabilities[place] for place in turn.places))
+        for turn in turns
+    ]
     chosen_turns, alone, merged = (
         ([], set[str](), set[str]()) if helps == "unlikely" else _chosen(turns, ranked, standing)
     )
@@ -184,7 +192,7 @@ def _distinct(said: Sequence[RankedTurn], query: str) -> list[_DistinctTurn]:
             continue
         newer, older = sorted((before.ranked, ranked), key=lambda each: each.turn.at, reverse=True)
         best = newer if newer.score >= older.score else msgspec.structs.replace(older, turn=newer.turn)
-        first[words] = _DistinctTurn(best, count=before.count + 1)
+        first[words] = _DistinctTurn(best, copies=(*before.copies, _place(older)))
     return list(first.values())
 
 
@@ -204,23 +212,25 @@ def _chosen(
     turns: Sequence[_DistinctTurn], ranked: Sequence[_RankedMemory], rules: set[str]
 ) -> tuple[list[_DistinctTurn], set[str], set[str]]:
     """The selected turns, the ids of memories selected by themselves, and of those that are part of a selected turn."""
-    by_place = {turn.place: turn for turn in turns}
-    texts = {same_words(turn.ranked.turn.text) for turn in turns}
+    by_place = {place: turn.place for turn in turns for place in turn.places}
+    by_text: dict[tuple[str, ...], object] = {same_words(turn.ranked.turn.text): turn.place for turn in turns}
     items: dict[object, float] = {turn.place: turn.probability for turn in turns}
+    shown_by: dict[str, object] = {}
     for memory in ranked:
         if memory.id in rules:
             continue
-        if memory.ranked.memory.derived and memory.place in by_place:
-            continue  # the score of the turn includes what was read from it
-        if (words := same_words(memory.ranked.memory.text)) not in texts:
-            texts.add(words)
-            items[memory.id] = memory.probability
+        words = same_words(memory.ranked.memory.text)
+        # The score of a turn includes what was read from it.
+        of_turn = by_place.get(memory.place) if memory.ranked.memory.derived else None
+        shown_by[memory.id] = item = of_turn or by_text.setdefault(words, memory.id)
+        if item == memory.id or not memory.ranked.memory.derived:
+            items[item] = max(items.get(item, 0.0), memory.probability)
     kept = _nucleus(items)
     chosen = [
         msgspec.structs.replace(turn, probability=items[turn.place]) for turn in turns if turn.place in kept
     ]
     alone = {memory.id for memory in ranked if memory.id in kept}
-    merged = {memory.id for memory in ranked if memory.ranked.memory.derived and memory.place in kept}
+    merged = {id_ for id_, item in shown_by.items() if item in kept and item != id_}
     return chosen, alone, merged
 
 
@@ -301,7 +311,7 @@ def _turn_hit(
         ranks=ranked.ranks,
         turn=turn,
         selected=selected,
-        count=distinct_turn.count,
+        count=1 + len(distinct_turn.copies),
         replaced=bool(gone),
         replaced_by=next((current[claim.id] for claim in gone if claim.id in current), None),
         contested=any(claim.state is State.CONTESTED for claim in claims),

@@ -169,6 +169,8 @@ def _best(
     where = prepared.where
     is_near = _near_enough(fused, meaning)
     allowed = _allowed(turns, fused.indexes, where, leave_out)
+    if prepared.question.words:
+        allowed &= is_near | (words[fused.indexes] > 0) | _compared(meaning, len(fused.indexes))
     masked = msgspec.structs.replace(fused, scores=np.where(allowed, fused.scores, -np.inf))
     chosen = [at for at in best(masked, limit + _SPARE) if np.isfinite(masked.scores[at])]
     found = {
@@ -228,6 +230,12 @@ def holders(
 def _near_enough(fused: FusedScores, meaning: Floats | NDArray[np.float32] | None) -> NDArray[np.bool_]:
     then = fused.channels["date"] > 0 if "date" in fused.channels else np.zeros(len(fused.indexes), np.bool_)
     return then if meaning is None else then | (fused.channels["meaning"] >= DEVIATIONS_MIN)
+
+
+def _compared(meaning: Floats | NDArray[np.float32] | None, count: int) -> NDArray[np.bool_]:
+    """Which turns were compared by meaning. Of the others only those with a word of the query are known to match; who said them
+    would outweigh that."""
+    return np.zeros(count, np.bool_) if meaning is None else ~np.isnan(meaning)
 
 
 def _of_memories(turns: TurnColumns, near: Sequence[SimilarMemory]) -> Floats:

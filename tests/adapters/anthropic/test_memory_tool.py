@@ -364,8 +364,9 @@ def test_recalled_memory_is_not_kept_again(tool, space):
     A file that holds nothing but what memory itself told is refused: it would breed.
     """
     space.store("fact", "Her dog is named Luna")
-    told = space.recall("what is her dog called?").text
+    told = space.recall("what do I know about her dog Luna?").text
 
+    assert "Luna" in told
     assert "only injected memory" in refusal(tool, command="create", path=NOTES, file_text=told)
 
 
@@ -391,7 +392,7 @@ def test_large_files_crowd_nothing_out(tool, space):
     for n in range(20):
         create(tool, f"/memories/{n}.md", f"{noise}\nThe cat number {n} is called Mimi\n{noise}")
     brief = space.brief()
-    told = space.recall("what is cat number 7 called?")
+    told = space.recall("what did I call my cat number 7?")
 
     assert brief.brief_count == 21
     assert "/memories/7.md: line 0 about nothing" in brief.markdown

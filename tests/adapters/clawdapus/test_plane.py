@@ -233,9 +233,9 @@ def test_recall_blocks_have_the_shape_that_cllama_decodes(client):
             ]
         },
         {"messages": [{"role": "user", "content": "walrus"}, {"role": "user", "content": "penguin!"}]},
-        {"messages": [], "system": "You look after a penguin."},
-        {"messages": None, "system": [{"type": "text", "text": "You look after a penguin."}]},
-        {"messages": [{"role": "system", "content": "You look after a penguin."}]},
+        {"messages": [], "system": "Say where the penguin lives."},
+        {"messages": None, "system": [{"type": "text", "text": "Say where the penguin lives."}]},
+        {"messages": [{"role": "system", "content": "Say where the penguin lives."}]},
     ],
 )
 def test_recall_is_shaped_by_the_current_turn(client, members):
@@ -411,7 +411,7 @@ def test_recall_stays_within_blocks_and_bytes(client):
     for number in range(30):
         retained(client, entry_line(f'tea {number} "\\"' + '"\\é漢' * 400, "ok", at=later(number)))
 
-    answer = client.post("/recall", json=recall_body("tea"))
+    answer = client.post("/recall", json=recall_body("what did I say about tea?"))
 
     blocks = answer.json()["memories"]
     assert 0 < len(blocks) <= 8

@@ -360,7 +360,7 @@ def test_a_stored_memory_comes_back_everywhere(local):
         all_found = await client.call_tool("memory_search", {"query": "tea", "include_superseded": True})
         tagged = await client.call_tool("memory_search", {"tags": ["drinks"], "include_superseded": True})
         brief = await client.call_tool("memory_brief", {"include_provenance": True})
-        told = await client.call_tool("memory_recall", {"query": "what does she drink?"})
+        told = await client.call_tool("memory_recall", {"query": "which tea do I prefer?"})
         gone = await client.call_tool("memory_delete", {"id": newer["id"]})
         empty = await client.call_tool("memory_search", {"query": "tea"})
         return stored, newer, found, all_found, tagged, brief, told, gone, empty

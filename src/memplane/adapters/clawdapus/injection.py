@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from memplane.clock import Instant, to_datetime
 from memplane.ledger.history_text import RUNTIME_CONTEXT
-from memplane.safety.fence import defang, fence
+from memplane.safety.fence import INTRODUCTION, SERVICE, defang, fence
 from memplane.safety.outgoing import ServiceBlock
 
 NOTICE = (
@@ -20,10 +20,12 @@ _NOON = 12
 
 
 def memory_block(service: str, blocks: Sequence[ServiceBlock]) -> str:
-    """The memories between their markers; empty if there are none."""
+    """The memories between their markers; empty if there are none. The text for another service is the one that Clawdapus
+    writes, to the byte; ours also says that it is data."""
     if not blocks:
         return ""
-    return fence("\n".join(map(_block_text, blocks)), _flat(service))
+    introduction = [INTRODUCTION] if service == SERVICE else []
+    return fence("\n".join([*introduction, *map(_block_text, blocks)]), _flat(service))
 
 
 def runtime_context(parts: Sequence[str], *, now: Instant, timezone: str = "") -> str:

@@ -24,7 +24,7 @@ from memplane.engine import Engine
 from memplane.errors import InvalidRequest, MemplaneError
 from memplane.ledger.history_text import content_text
 from memplane.models.http import JsonClient, NoResponse
-from memplane.safety.fence import BRIEF_INTRODUCTION
+from memplane.safety.fence import BRIEF_INTRODUCTION, INTRODUCTION
 from memplane.safety.outgoing import ServiceBlock
 from memplane.safety.sanitize import one_line, printable
 from memplane.server.serve import Server, uvicorn_config
@@ -101,6 +101,7 @@ def _remembered(text: str) -> Iterator[str]:
             UNKNOWN,
             NOTED,
             BRIEF_INTRODUCTION,
+            INTRODUCTION,
         }
         if inside and not silent and not line.endswith("?"):
             yield line

@@ -1,0 +1,48 @@
+"""Recall by words alone: a turn that shares no word with the query is not known to match, whoever said it."""
+
+
+def test_the_matching_turn_is_found_among_what_the_user_said(space):
+    """
+    A word of the query counts more than who said it, and not only while there are few turns.
+    """
+    for number in range(60):
+        space.retain(f"Today I walked {number} miles")
+    space.retain("The ibis is in Cairo.", role="assistant")
+
+    found = space.recall("ibis")
+
+    assert [block.text for block in found.blocks] == ["The ibis is in Cairo."]
+    assert [hit.turn.text for hit in found.hits if hit.turn is not None] == ["The ibis is in Cairo."]
+
+
+def test_an_empty_query_returns_the_newest_turns(space):
+    space.retain("I live in Rome")
+
+    assert "Rome" in space.recall("").text
+
+
+def test_a_fact_is_returned_with_every_copy_of_its_turn(space):
+    """
+    The newest copy of a turn is shown; the fact was read from the first. It is also returned if the first is part of the current
+    conversation.
+    """
+    for conversation in ("monday", "tuesday"):
+        space.retain("I live in Rome", conversation=conversation)
+
+    for conversation in (None, "monday"):
+        found = space.recall("Where do I live?", conversation=conversation)
+        assert [hit.memory.line for hit in found.answer_facts] == ["I live in Rome."]
+        assert found.text.count("Rome") == 1
+
+
+def test_a_conflict_is_shown_once(space):
+    """
+    Both sides in one line; the turns that say nothing else are not repeated.
+    """
+    space.retain("I live in Porto")
+    space.retain("I live in Faro")
+
+    text = space.recall("where do I live?").text
+
+    assert "Not settled" in text
+    assert (text.count("Porto"), text.count("Faro")) == (1, 1)
