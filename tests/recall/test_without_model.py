@@ -46,3 +46,21 @@ def test_a_conflict_is_shown_once(space):
 
     assert "Not settled" in text
     assert (text.count("Porto"), text.count("Faro")) == (1, 1)
+
+
+def test_the_current_fact_is_returned_for_a_replaced_one(space, clock):
+    """
+    The turn that matches is marked, and the fact that replaced it is an answer; it counts as used, the old one does not.
+    """
+    space.retain("I live in Berlin.")
+    clock.advance(days=30)
+    space.retain("I moved to Lisbon.")
+    space.enrich()
+
+    found = space.recall("Where do I live?")
+    (old,) = space.memories(state="superseded")
+
+    assert "I live in Berlin. (since replaced; now: I moved to Lisbon.)" in found.text
+    assert [hit.memory.line for hit in found.answer_facts] == ["I moved to Lisbon."]
+    assert space.overview.recall_count(found.answer_facts[0].id) == 1
+    assert space.overview.recall_count(old.id) == 0

@@ -170,3 +170,9 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def facts(self) -> tuple[RecallHit, ...]:
         return self.answer_facts + self.supporting_facts + self.background_facts
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Ids of the memories that were returned: by themselves, with the turn they were read from, or as what replaced it."""
+        blocks = [block.id for block in self.blocks if block.source == "memory"]
+        return tuple(dict.fromkeys([*blocks, *(hit.id for hit in self.answer_facts)]))

@@ -128,8 +128,7 @@ def select(
     def hit(memory: _RankedMemory) -> RecallHit:
         return _fact_hit(memory, where, selected=memory.id in alone or memory.id in standing)
 
-    facts = [memory for memory in ranked if memory.id in alone or memory.id in merged]
-    facts = sorted(facts, key=lambda fact: -fact.ranked.score)[: limits.facts]
+    facts = _best_facts(ranked, alone | merged, limits.facts)
     disputed, pairs, episodes = reader.recall.context(
         # At an earlier time, what was replaced since was still current.
         [turn.ranked.turn.seq for turn in chosen_turns] if request.as_of is None else [],
@@ -139,6 +138,7 @@ def select(
         episodes_max=_EPISODES_MAX,
     )
     current = _current(reader, disputed, where)
+    facts = _best_facts(ranked, alone | merged | {heir.id for heir in current.values()}, limits.facts)
     items = [_turn_hit(turn, disputed, current, selected=True) for turn in chosen_turns]
     items += [hit(memory) for memory in ranked if memory.id in alone]
     answers = [fact for fact in facts if fact.ranked.score >= _ANSWER_MIN][: limits.answers]
@@ -164,6 +164,11 @@ def select(
             ]
         ),
     )
+
+
+def _best_facts(ranked: Sequence[_RankedMemory], ids: set[str], limit: int) -> list[_RankedMemory]:
+    facts = [memory for memory in ranked if memory.id in ids]
+    return sorted(facts, key=lambda fact: -fact.ranked.score)[:limit]
 
 
 def _most_probable_first(hits: Sequence[RecallHit]) -> tuple[RecallHit, ...]:
@@ -246,8 +251,8 @@ def _nucleus(items: Mapping[object, float]) -> set[object]:
     return kept
 
 
-def _current(reader: Reader, disputed: Sequence[DisputedClaim], where: Filter) -> dict[str, str]:
-    """For what was superseded, the statement that is current now."""
+def _current(reader: Reader, disputed: Sequence[DisputedClaim], where: Filter) -> dict[str, Memory]:
+    """For what was superseded, the memory that is current now."""
     gone = [claim.id for claim in disputed if claim.state is State.SUPERSEDED]
     if not gone:
         return {}
@@ -256,9 +261,7 @@ def _current(reader: Reader, disputed: Sequence[DisputedClaim], where: Filter) -
         heir.id: sanitized_memory(heir, where.now)
         for heir in reader.memories.get_many(list(ends.values()), where)
     }
-    return {
-        start: heirs[end].line for start, end in ends.items() if end in heirs and not heirs[end].quarantined
-    }
+    return {start: heirs[end] for start, end in ends.items() if end in heirs and not heirs[end].quarantined}
 
 
 def by_words(hits: Sequence[RecallHit]) -> Selection:
@@ -293,7 +296,7 @@ def with_suspects(
 def _turn_hit(
     distinct_turn: _DistinctTurn,
     disputed: Sequence[DisputedClaim] = (),
-    current: Mapping[str, str] = MappingProxyType({}),
+    current: Mapping[str, Memory] = MappingProxyType({}),
     *,
     selected: bool = False,
 ) -> RecallHit:
@@ -313,7 +316,7 @@ def _turn_hit(
         selected=selected,
         count=1 + len(distinct_turn.copies),
         replaced=bool(gone),
-        replaced_by=next((current[claim.id] for claim in gone if claim.id in current), None),
+        replaced_by=next((current[claim.id].line for claim in gone if claim.id in current), None),
         contested=any(claim.state is State.CONTESTED for claim in claims),
         flags=turn.flags or () if turn.quarantined else (),
     )

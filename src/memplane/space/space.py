@@ -446,8 +446,9 @@ class Space:
                 event.memory_blocks = len(found.blocks)
                 event.memory_bytes = len(found.text.encode("utf-8"))
         if counted:
-            used = [block.id for block in found.blocks if block.source == "memory"]
-            write_accesses(context, context.parts.access_counts.add(context.tenant, context.owner, used))
+            write_accesses(
+                context, context.parts.access_counts.add(context.tenant, context.owner, found.used)
+            )
         return found
 
     def recall_by_words(self, query: str | RecallRequest, **options: Unpack[RecallOptions]) -> Recall:
