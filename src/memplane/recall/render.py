@@ -144,6 +144,8 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
     """The group, and for turns and facts the day."""
     order: tuple[float, ...]
     """Where it stands among the lines of its headings."""
+    pinned: bool = False
+    """Whether it gets room even if memory is not likely to help."""
 
 
 def render(
@@ -159,7 +161,9 @@ def render(
     spare = room.used(room.fitted([*documents.summaries, *documents.passages], left))
     candidates = _memory_lines(selection, tame)
     allowance = max(left * documents.memory_percent // 100, left - spare)
-    chosen = room.chosen(candidates, min(allowance, _allowance(selection, left)))
+    chosen = room.chosen([line for line in candidates if line.pinned], allowance)
+    allowance = min(allowance, _allowance(selection, left)) - room.used(_grouped(chosen))
+    chosen += room.chosen([line for line in candidates if not line.pinned], allowance, begun=chosen)
     chosen.sort(key=lambda line: line.order)
     known = _grouped(chosen)
     left -= room.used(known)
@@ -239,17 +243,17 @@ class _Room:
                     left -= cost
         return kept
 
-    def chosen(self, lines: Sequence[_Line], left: int) -> list[_Line]:
-        """The same for lines that share headings."""
+    def chosen(self, lines: Sequence[_Line], left: int, begun: Sequence[_Line] = ()) -> list[_Line]:
+        """The same for lines that share headings, also with lines chosen before."""
         kept: list[_Line] = []
-        begun: set[tuple[str, ...]] = set()
+        headings = {line.headings for line in begun}
         for line in lines:
             cost = self._cost(line.line.text)
-            if line.headings not in begun:
+            if line.headings not in headings:
                 cost += self.used(line.headings)
             if cost <= left:
                 kept.append(line)
-                begun.add(line.headings)
+                headings.add(line.headings)
                 left -= cost
         return kept
 
@@ -266,7 +270,7 @@ class _Room:
 def _standing_line(hit: RecallHit, tame: Sanitizer) -> _Line:
     assert hit.memory is not None
     text = f"- {tame.short(hit.memory.line)}"
-    return _Line(line=_attributed(text, hit), headings=(_STANDING,), order=(0,))
+    return _Line(line=_attributed(text, hit), headings=(_STANDING,), order=(0,), pinned=hit.memory.pinned)
 
 
 def _item_line(hit: RecallHit, tame: Sanitizer) -> _Line:

@@ -45,7 +45,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     sure: bool
     """Whether memory is likely to help with this turn."""
     standing: tuple[RecallHit, ...]
-    """Pinned memories, and instructions that apply."""
+    """Pinned memories, then instructions that apply."""
     items: tuple[RecallHit, ...]
     """Turns and memories, the most probable first."""
     answers: tuple[RecallHit, ...]
@@ -110,8 +110,7 @@ def select(
         for fact in known
     ]
     ranked.sort(key=lambda memory: -memory.probability)
-    rules = [memory for memory in ranked if memory.ranked.memory.pinned or _applies(memory, calibration)]
-    rules = rules[:_STANDING_MAX]
+    rules = _rules(ranked, calibration)
     standing = {rule.id for rule in rules}
     turns = _distinct(said, request.query)
     said = _measured(said, max((turn.ranked.score for turn in turns), default=0.0))
@@ -173,6 +172,13 @@ def _best_facts(ranked: Sequence[_RankedMemory], ids: set[str], limit: int) -> l
 
 def _most_probable_first(hits: Sequence[RecallHit]) -> tuple[RecallHit, ...]:
     return tuple(sorted(hits, key=lambda hit: -hit.probability))
+
+
+def _rules(ranked: Sequence[_RankedMemory], calibration: Calibration) -> list[_RankedMemory]:
+    """Pinned memories, and the instructions that most probably apply."""
+    pinned = [memory for memory in ranked if memory.ranked.memory.pinned]
+    others = (memory for memory in ranked if not memory.ranked.memory.pinned)
+    return pinned + [memory for memory in others if _applies(memory, calibration)][:_STANDING_MAX]
 
 
 def _applies(memory: _RankedMemory, calibration: Calibration) -> bool:
