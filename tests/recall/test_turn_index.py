@@ -29,6 +29,7 @@ def asking_of(reader, index, text, *, embedder=None) -> PreparedQuery:
     turns = index.refresh(reader)
     question = Question(text)
     return PreparedQuery(
+        text=text,
         analysis=asked(text=text),
         question=question,
         turns=turns,

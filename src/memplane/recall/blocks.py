@@ -6,7 +6,7 @@ from datetime import datetime
 
 from memplane.config import Settings
 from memplane.documents.result import SpanHit
-from memplane.recall.render import Sanitizer, passage
+from memplane.recall.render import Sanitizer, mark, passage
 from memplane.recall.result import Limits, RecallBlock, RecallHit
 from memplane.safety.injection import marked
 from memplane.safety.outgoing import ServiceBlock
@@ -47,9 +47,10 @@ def _block(hit: RecallHit, tame: Sanitizer) -> RecallBlock:
     else:
         assert turn is not None
         text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at
+    shown = f"{tame.short(text)}{mark(hit, tame)}"
     return RecallBlock(
         id=hit.id,
-        text=f"{marked(hit.flags)} {tame.short(text)}" if hit.flags else tame.short(text),
+        text=f"{marked(hit.flags)} {shown}" if hit.flags else shown,
         kind=kind,
         source=source,
         ts=_when(at),

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from memplane.extract.relevance import STOP_WORDS
 from memplane.recall.query_context import PreparedQuery
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, rank_turns
 from memplane.storage.numbers import turn_number
@@ -22,23 +21,75 @@ _COPIES_SHARE = 4
 """If more than a quarter of the places are taken by copies, the ranking is repeated without them."""
 
 
+_FILLERS = frozenset(["a", "an", "the", "please", "just", "so", "very"])
+_QUESTION_FILLERS = _FILLERS | frozenset(
+    ["is", "are", "am", "be", "been", "being", "do", "does", "s", "re", "m", "again", "now", "then", "ever"]
+)
+"""Words that a question may be asked with or without. Not `my`, `not` or `before`: they make another question."""
+_ASKING = frozenset(
+    [
+        "what",
+        "who",
+        "whom",
+        "whose",
+        "when",
+        "where",
+        "which",
+        "why",
+        "how",
+        "do",
+        "does",
+        "did",
+        "is",
+        "are",
+        "was",
+        "were",
+        "can",
+        "could",
+    ]
+)
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+
+
 def same_words(text: str) -> tuple[str, ...]:
     """Equal for texts that say the same in the same words. Only words that carry no meaning may differ: two reports that differ
-    in one number are two reports."""
-    words = [word.casefold() for word in words_of(text)]
-    return tuple(word for word in words if word not in STOP_WORDS) or tuple(words)
+    in one number are two reports, and `I eat meat` is neither `I do not eat meat` nor `do I eat meat?`."""
+    words = _words(text)
+    if _is_question(text, words):
+        return (*_without(words, _QUESTION_FILLERS), _QUESTION_MARKS[0])
+    return _without(words, _FILLERS)
+
+
+def repeats(text: str, query: str) -> bool:
+    """Whether a turn is the query itself, said earlier. A query may lack its question mark."""
+    words = _words(text)
+    if _is_question(text, words):
+        return _without(words, _QUESTION_FILLERS) == _without(_words(query), _QUESTION_FILLERS)
+    return same_words(text) == same_words(query)
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in words_of(text)]
+
+
+def _without(words: Sequence[str], fillers: frozenset[str]) -> tuple[str, ...]:
+    return tuple(word for word in words if word not in fillers) or tuple(words)
+
+
+def _is_question(text: str, words: Sequence[str]) -> bool:
+    return text.rstrip().endswith(_QUESTION_MARKS) or (bool(words) and words[0] in _ASKING)
 
 
 def rank_distinct(
     reader: Reader, prepared: PreparedQuery, worded: TurnWords, *, limit: int, leave_out: Sequence[int]
 ) -> list[RankedTurn]:
     """Turns without copies of the query. Copies of another turn follow at the end, so that they can be counted."""
-    query = same_words(prepared.text)
+    query = prepared.text
     asked: list[RankedTurn] = []
     copies: list[RankedTurn] = []
     said = rank_turns(reader, prepared, worded, limit=limit, leave_out=leave_out)
     for _ in range(_ROUNDS_MAX):
-        again = [ranked for ranked in said if same_words(ranked.turn.text) == query]
+        again = [ranked for ranked in said if repeats(ranked.turn.text, query)]
         surplus = _surplus(said, limit)
         if not again and not surplus:
             break
@@ -49,8 +100,12 @@ def rank_distinct(
         said = rank_turns(reader, prepared, TurnWords(prepared), limit=limit, leave_out=leave_out)
     replied = _replies(reader, prepared, asked, leave_out) if asked else []
     numbers = {_number(ranked.turn) for ranked in replied}
-    rest = [ranked for ranked in said if same_words(ranked.turn.text) != query]
-    return [*replied, *(ranked for ranked in rest if _number(ranked.turn) not in numbers), *copies]
+    rest = [
+        ranked
+        for ranked in said
+        if _number(ranked.turn) not in numbers and not repeats(ranked.turn.text, query)
+    ]
+    return [*[*replied, *rest][:limit], *copies]
 
 
 def _surplus(said: Sequence[RankedTurn], limit: int) -> list[RankedTurn]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from memplane.clock import DAY
 from memplane.recall.calibration import Calibration, Signals, wording
 from memplane.recall.fact_ranking import RankedFact
 from memplane.recall.memory_index import MemoryIndex
@@ -21,6 +22,8 @@ from memplane.types import Kind
 
 _HELD_MIN = 0.6
 _ALONE_SHARE = 0.35
+_DATED = 2.0
+"""The signal `date` of a turn said in the period; one said in the same days of another year has less."""
 
 
 def need_signals(
@@ -42,6 +45,7 @@ def need_signals(
         "held": _held(words, prepared),
         "speaker": float(bool(routing.speakers)),
         "time": float(routing.temporal_intent is not None),
+        "then": _then(prepared, found),
         "length": math.log1p(len(prepared.question.words)),
     }
 
@@ -52,6 +56,16 @@ def _held(words: float, prepared: PreparedQuery) -> float:
     share = max(0.0, words - _HELD_MIN) / (1 - _HELD_MIN)
     alone = _ALONE_SHARE if len(prepared.question.words) == 1 else 1.0
     return share * prepared.relevance.distinctiveness**2 * alone
+
+
+def _then(prepared: PreparedQuery, found: Sequence[Signals]) -> float:
+    """1 if the query names a time before today and something found is from then. Of today there is always something."""
+    today = prepared.where.now - DAY
+    if not any(period.begin < today for period in prepared.analysis.periods):
+        return 0.0
+    return float(
+        any(signals.get("time", 0.0) >= 1.0 or signals.get("date", 0.0) >= _DATED for signals in found)
+    )
 
 
 def _personal(prepared: PreparedQuery, calibration: Calibration) -> float:

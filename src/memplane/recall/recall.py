@@ -1,5 +1,6 @@
 """Recall: select the memory an agent gets before a turn. Stages: route, channels, fuse, govern, render."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -58,6 +59,8 @@ from memplane.types import Role, Turn
 _NEAR_MEMORIES = 60
 _TURN_CHARS_MAX = 20_000
 BY_WORDS = "words: only keyword matches; the full ranking was not ready in time"
+_MATCH_SCORE = 2.0
+"""What a turn with the words of the query scores in a space where nothing is ranked yet."""
 _SYSTEM_TURNS_SPARE = 8
 """Turns fetched per turn returned, since system turns are dropped."""
 
@@ -133,7 +136,7 @@ def recall(
         prepared = _with_vector(reader, prepared, vector, tools)
     with watch.stage("turns"):
         said = rank_distinct(reader, prepared, worded, limit=limits.turns, leave_out=leave_out)
-        said = _joined(said, unsettled, limits.turns)
+        said = _joined(said, unsettled, prepared, limits.turns)
         said, suspect_turns = _turns_apart(reader, prepared, said, limit=min(limits.turns, SUSPECTS_MAX))
     with watch.stage("facts"):
         known, suspects = facts_apart(reader, prepared, gathered, limit=limits.facts, now=now)
@@ -142,7 +145,8 @@ def recall(
         known = with_standing_signals(reader, prepared, known, tools.memory_index, calibration)
         routing = _with_need(routing, need_signals(prepared, said, known, routing, calibration), calibration)
         selection = select(reader, request, said, known, calibration, routing.helps, where)
-        selection = with_suspects(selection, suspect_turns, suspects, where)
+        if routing.helps != "unlikely":
+            selection = with_suspects(selection, suspect_turns, suspects, where)
         tame = Sanitizer(prepared.question.words)
         rendered = _as_text(selection, consulted, limits, settings, tame)
         blocks = blocks_of(_best_first(selection, consulted.spans), limits, settings, tame)
@@ -294,8 +298,11 @@ def _with_vector(
 
 
 def _with_need(routing: Routing, signals: Signals, calibration: Calibration) -> Routing:
-    """An empty query asks for what is new, so it needs no other reason."""
+    """An empty query asks for what is new, so it needs no other reason. A query about a past time from which something is known
+    may be about that, whatever its words."""
     need = round(calibration.need(signals), 4) if signals["length"] else 1.0
+    if signals["then"]:
+        need = max(need, calibration.maybe)
     return msgspec.structs.replace(routing, need=need, helps=calibration.helps(need), signals=signals)
 
 
@@ -416,15 +423,32 @@ def _unsettled(
     ]
 
 
-def _joined(ranked: list[RankedTurn], late: list[RankedTurn], limit: int) -> list[RankedTurn]:
+def _joined(
+    ranked: list[RankedTurn], late: list[RankedTurn], prepared: PreparedQuery, limit: int
+) -> list[RankedTurn]:
     """Keyword matches that could not be ranked come before turns that ranked low. They take up to half of the places,
     or more if there is room."""
     if not late:
         return ranked
     relevant = [turn for turn in ranked if turn.relevant]
+    late = _with_signals(late, prepared, max((turn.score for turn in relevant), default=_MATCH_SCORE))
     late = late[: max(limit - len(relevant), limit // 2)]
     others = [turn for turn in ranked if not turn.relevant]
     return [*relevant[: limit - len(late)], *late, *others][:limit]
+
+
+def _with_signals(late: list[RankedTurn], prepared: PreparedQuery, best: float) -> list[RankedTurn]:
+    """As good as the best ranked turn, as far as they contain the words."""
+    size, relevance = math.log1p(prepared.turn_count), prepared.relevance
+    return [
+        msgspec.structs.replace(
+            turn,
+            score=round(words * best, 4),
+            signals={"score": words * best, "words": words, "size": size},
+        )
+        for turn in late
+        for words in (relevance.score(turn.turn.text),)
+    ]
 
 
 def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, *, now: Instant) -> Recall:

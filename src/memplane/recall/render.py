@@ -173,13 +173,12 @@ def render(
     kept = consulted + known if documents.first else known + consulted
     if not kept:
         return RenderedText()
-    lines = [line.line for line in chosen]
-    cited = [documents.sources[line] for line in consulted if line in documents.sources]
+    sources = {line.line.text: line.line for line in chosen} | dict(documents.sources)
     # Each line was counted with its line end, but the last has none, and the frame was counted around an x.
     return RenderedText(
         text=fence("\n".join([INTRODUCTION, *kept])),
         tokens=_FRAME_TOKENS + room.used(kept) - 2,
-        lines=tuple(cited + lines if documents.first else lines + cited),
+        lines=tuple(sources[line] for line in kept if line in sources),
     )
 
 
@@ -319,18 +318,18 @@ def _fact(hit: RecallHit, tame: Sanitizer) -> str:
     memory = hit.memory
     assert memory is not None
     about = f" (about {_day(memory.times[0].begin)})" if memory.times else ""
-    return f"- {tame.short(memory.line)}{about}{_standing_mark(hit, tame)}"
+    return f"- {tame.short(memory.line)}{about}{mark(hit, tame)}"
 
 
 def _turn(hit: RecallHit, tame: Sanitizer) -> str:
     turn = hit.turn
     assert turn is not None
     often = f" (said {hit.count} times)" if hit.count > 1 else ""
-    return f"- {tame.short(_speaker(turn))}: {tame.excerpt(turn.text)}{often}{_standing_mark(hit, tame)}"
+    return f"- {tame.short(_speaker(turn))}: {tame.excerpt(turn.text)}{often}{mark(hit, tame)}"
 
 
-def _standing_mark(hit: RecallHit, tame: Sanitizer) -> str:
-    """Whether it is still so."""
+def mark(hit: RecallHit, tame: Sanitizer) -> str:
+    """Whether it is still so; empty if it is."""
     if hit.replaced:
         return (
             f" (since replaced; now: {tame.short(hit.replaced_by)})"

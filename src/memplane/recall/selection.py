@@ -12,7 +12,7 @@ from types import MappingProxyType
 import msgspec
 
 from memplane.recall.calibration import Calibration
-from memplane.recall.distinct import same_words
+from memplane.recall.distinct import repeats, same_words
 from memplane.recall.fact_ranking import RankedFact
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Conflict, Helps, RecallHit
@@ -132,7 +132,7 @@ def select(
         # At an earlier time, what was replaced since was still current.
         [turn.ranked.turn.seq for turn in chosen_turns] if request.as_of is None else [],
         [fact.id for fact in facts if fact.ranked.memory.state is State.CONTESTED],
-        request.conversation,
+        None if helps == "unlikely" else request.conversation,
         where,
         episodes_max=_EPISODES_MAX,
     )
@@ -144,6 +144,7 @@ def select(
     others = facts[len(answers) :][: limits.supporting]
     shown = {fact.id for fact in (*answers, *others)}
     hot = [fact for fact in ranked if fact.ranked.memory.tier is Tier.HOT and fact.id not in shown]
+    hot = hot[: max(0, limits.facts - len(shown))]
     return Selection(
         sure=helps == "likely",
         standing=tuple(map(hit, rules)),
@@ -157,7 +158,7 @@ def select(
             [
                 *(
                     _turn_hit(_DistinctTurn(turn, probabilities[_place(turn)]), selected=_place(turn) in kept)
-                    for turn in said
+                    for turn in said[: limits.turns]
                 ),
                 *map(hit, ranked[: limits.facts]),
             ]
@@ -191,12 +192,11 @@ def _applies(memory: _RankedMemory, calibration: Calibration) -> bool:
 
 def _distinct(said: Sequence[RankedTurn], query: str) -> list[_DistinctTurn]:
     """Equal texts once, and the question itself not at all."""
-    asked = same_words(query)
     first: dict[tuple[str, ...], _DistinctTurn] = {}
     for ranked in said:
-        words = same_words(ranked.turn.text)
-        if words == asked:
+        if repeats(ranked.turn.text, query):
             continue
+        words = same_words(ranked.turn.text)
         before = first.get(words)
         if before is None:
             first[words] = _DistinctTurn(ranked)
