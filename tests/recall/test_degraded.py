@@ -70,7 +70,8 @@ def test_turns_that_cannot_be_embedded_are_found_by_their_words(open_plane, embe
     embedder.texts_fail = False
     told = space.recall("Porto")
     assert told.degraded == ()
-    assert told.hits[0].channels["meaning"] > 0
+    (turn,) = [hit for hit in told.hits if hit.turn is not None and "Porto" in hit.turn.text]
+    assert turn.channels["meaning"] > 0
 
 
 class AbsentLLM:
@@ -144,7 +145,7 @@ def test_turns_of_an_import_under_way_are_told_once(open_plane, clock):
     space.ledger.load(a_long_import(clock))
     space.retain("tea now", conversation="c")
     space.retain("tea elsewhere", conversation="d")
-    told = space.recall("tea", conversation="c")
+    told = space.recall("what did I say about tea?", conversation="c")
 
     assert [turn.text for turn in told.conversation_history] == ["tea now"]
     assert [block.text for block in told.blocks] == ["tea elsewhere"]
@@ -161,12 +162,12 @@ def test_a_turn_that_overtakes_an_import_finds_a_place(open_plane, clock):
         space.ledger.load(a_long_import(clock))
         with space._context.store() as store:
             store.write(projection.catch_up)
-        space.retain("tea")
+        space.retain("tea is good")
         told = space.recall(question, limits=Limits(**limits))
         return [hit.turn.text.split()[0] for hit in told.hits if hit.turn is not None]
 
     assert first_words("a", "tea", turns=12)[0] == "tea"
-    assert first_words("b", "bulk or tea", turns=2) == ["bulk", "tea"]
+    assert sorted(first_words("b", "bulk or tea", turns=2)) == ["bulk", "tea"]
     assert first_words("c", "tea", turns=0) == []
 
 

@@ -18,6 +18,7 @@ from tests.support.stub_embedder import StubEmbedder
 from engines import HOME, both_engines
 from memplane import Memplane, Settings
 from memplane.clock import to_datetime
+from memplane.recall.distinct import repeats, same_words
 from memplane.recall.render import SUSPECTS
 from memplane.recall.result import Limits, Recall
 from memplane.recall.tokens import tokens_of
@@ -406,7 +407,8 @@ def _check_budget(told: Recall, limits: Limits, options: Settings) -> None:
     assert len(told.blocks) <= blocks_max
     assert sum(len(block.text) for block in told.blocks) <= options.recall_chars_max
     assert len([hit for hit in told.hits if hit.turn is not None]) <= limits.turns
-    assert len([hit for hit in told.hits if hit.memory is not None]) == len(told.facts) <= limits.facts
+    assert len([hit for hit in told.hits if hit.memory is not None]) <= limits.facts
+    assert len(told.facts) <= limits.facts
     assert len(told.answer_facts) <= limits.answers
     assert len({hit.id for hit in told.facts}) == len(told.facts)
     assert len(told.conversation_history) <= options.recall_turns_max
@@ -440,7 +442,8 @@ LETTERS = st.text(st.characters(categories=["L", "N", "M", "So"]), min_size=1, m
 @given(st.lists(st.lists(LETTERS, min_size=1, max_size=6).map(" ".join), min_size=1, max_size=5), st.data())
 @example(["她住在上海的公寓里"], None)
 def test_a_turn_is_found_by_each_of_its_words_at_once(texts, data):
-    """Promise 8 and 13: no enrichment, no index, any script; right after retain every word of a turn leads to it."""
+    """Promise 8 and 13: no enrichment, no index, any script; right after retain every word of a turn leads to it, unless it is
+    the word alone: the question itself is no answer."""
     with ExitStack() as opened:
         where = opened.enter_context(HOME.fresh())
         options = Settings(recall_work_ms=0)
@@ -455,10 +458,12 @@ def test_a_turn_is_found_by_each_of_its_words_at_once(texts, data):
         words = words_of(text)
         assume(words)
         word = data.draw(st.sampled_from(words)) if data else "海"
-        told = space.recall(word)
+        assume(not repeats(text, word))
+        told = space.recall(f"What did I say about {word}?")
 
         note(f"{word!r} of {text!r}")
-        assert id_ in {block.id for block in told.blocks}
+        # Of equal turns the newest is returned.
+        assert same_words(text) in {same_words(turns[block.id].text) for block in told.blocks}
         assert [reason.split(":")[0] for reason in told.degraded] == ["enrichment"]
 
 
@@ -510,7 +515,7 @@ def test_what_is_superseded_is_not_told_for_its_meaning(open_plane):
     assert new.id in {hit.id for hit in space.recall("green tea").hits}
     again = space.recall("green tea", include_superseded=True)
     assert again.hits[0].id == old.id
-    assert "no longer so" in again.text
+    assert "- green tea (since replaced" in again.text
 
 
 def test_a_conflict_is_told_as_one_once_both_sides_are_known(space, clock):
@@ -524,7 +529,8 @@ def test_a_conflict_is_told_as_one_once_both_sides_are_known(space, clock):
     told = space.recall("Where do I live?")
     ((left, right),) = [(conflict.left, conflict.right) for conflict in told.conflicts]
     assert {left.object_text, right.object_text} == {"Lisbon", "Porto"}
-    assert "Not settled:" in told.text
+    assert "Not settled; ask before relying on either:" in told.text
+    assert told.text.count("Lisbon") == told.text.count("Porto") == 1
     earlier = space.recall("Where do I live?", as_of=first)
     assert earlier.conflicts == ()
     assert "Porto" not in earlier.text
@@ -543,9 +549,12 @@ def test_an_episode_is_not_told_before_its_last_word(space, clock):
     clock.advance(hours=5)
     space.enrich()
 
-    (episode,) = space.recall("tea").episodes
+    question = "what did we say about tea?"
+    (episode,) = space.recall(question, conversation="c").episodes
     assert (episode.created_at, episode.updated_at) == (begin, begin + timedelta(hours=1))
-    assert space.recall("tea", as_of=begin + timedelta(minutes=20)).episodes == ()
+    earlier = space.recall(question, conversation="c", as_of=begin + timedelta(minutes=20))
+    assert earlier.episodes == ()
+    assert space.recall(question, conversation="d").episodes == space.recall(question).episodes == ()
 
 
 def test_a_system_prompt_is_no_history(space, clock):

@@ -113,7 +113,7 @@ def test_a_contested_pair_is_shown_once():
         a_memory(f"I live in {city}.", id=city, seq=seq, ordinal=0, extractor="rules")
         for seq, city in enumerate(("Lisbon", "Porto"), start=1)
     )
-    more = "I live in Porto. " + "And the tea there is really good. " * 3
+    more = "I live in Porto." + " And the tea there is really good." * 3
     text = rendered(
         [
             a_fact("I live in Lisbon.", id="Lisbon"),

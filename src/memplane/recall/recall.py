@@ -59,8 +59,6 @@ from memplane.types import Role, Turn
 _NEAR_MEMORIES = 60
 _TURN_CHARS_MAX = 20_000
 BY_WORDS = "words: only keyword matches; the full ranking was not ready in time"
-_MATCH_SCORE = 2.0
-"""What a turn with the words of the query scores in a space where nothing is ranked yet."""
 _SYSTEM_TURNS_SPARE = 8
 """Turns fetched per turn returned, since system turns are dropped."""
 
@@ -431,24 +429,27 @@ def _joined(
     if not late:
         return ranked
     relevant = [turn for turn in ranked if turn.relevant]
-    late = _with_signals(late, prepared, max((turn.score for turn in relevant), default=_MATCH_SCORE))
-    late = late[: max(limit - len(relevant), limit // 2)]
     others = [turn for turn in ranked if not turn.relevant]
+    late = _with_signals(late, prepared, relevant, others)
+    late = late[: max(limit - len(relevant), limit // 2)]
     return [*relevant[: limit - len(late)], *late, *others][:limit]
 
 
-def _with_signals(late: list[RankedTurn], prepared: PreparedQuery, best: float) -> list[RankedTurn]:
-    """As good as the best ranked turn, as far as they contain the words."""
+def _with_signals(
+    late: list[RankedTurn], prepared: PreparedQuery, relevant: list[RankedTurn], others: list[RankedTurn]
+) -> list[RankedTurn]:
+    """On the scale of the ranked turns: better than those that are not relevant, and as good as the best one as far as they
+    contain the words."""
+    least = max((turn.score for turn in others), default=0.0)
+    span = max(1.0, max((turn.score for turn in relevant), default=0.0) - least)
     size, relevance = math.log1p(prepared.turn_count), prepared.relevance
-    return [
-        msgspec.structs.replace(
-            turn,
-            score=round(words * best, 4),
-            signals={"score": words * best, "words": words, "size": size},
-        )
-        for turn in late
-        for words in (relevance.score(turn.turn.text),)
-    ]
+    measured: list[RankedTurn] = []
+    for turn in late:
+        words = relevance.score(turn.turn.text)
+        score = round(least + words * span, 4)
+        signals = {"score": score, "words": words, "size": size}
+        measured.append(msgspec.structs.replace(turn, score=score, signals=signals))
+    return measured
 
 
 def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, *, now: Instant) -> Recall:
