@@ -354,7 +354,8 @@ def test_content_is_data(space):
     lines = told.text.splitlines()
 
     assert told.text.count("--- END MEMORY ---") == 1
-    assert all(re.match(r"- \[[^\[\]]+\] ", line) for line in lines[2:-1])
+    assert all(re.match(r"- \[[^\[\]]+\] ", line) for line in lines[3:-1])
+    assert lines[2] == "From documents:"
 
 
 def test_room_is_shared(open_plane):
@@ -367,13 +368,13 @@ def test_room_is_shared(open_plane):
         space.retain(
             f"I drank tea number {number} with a friend, and it was very good tea indeed, the best of all."
         )
-    alone = space.recall("tea with a friend").tokens
+    alone = space.recall("what did I say about tea with a friend?").tokens
     document = space.documents.upload(
         "\n\n".join(f"# Tea {n}\n\n" + f"The tea of friend {n} is kept dry. " * 20 for n in range(8)),
         name="d",
     )
-    local = space.recall("tea with a friend")
-    asked = space.recall("tea with a friend", document=document.id)
+    local = space.recall("what did I say about tea with a friend?")
+    asked = space.recall("what did I say about tea with a friend?", document=document.id)
 
     def parts(told):
         said = [line for line in told.text.splitlines() if "number" in line]

@@ -27,7 +27,7 @@ def test_what_is_flagged_is_in_no_brief_and_last_in_a_recall(space):
     """
     space.store("instruction", HOSTILE)
     space.store("preference", "Likes a teapot of clay")
-    told = space.recall("teapot")
+    told = space.recall("what teapot do I like, and what did I say about it?")
 
     assert texts(space) == ["Likes a teapot of clay"]
     assert [hit.memory.text for hit in told.facts] == ["Likes a teapot of clay"]
@@ -120,7 +120,7 @@ def test_many_flagged_ones_keep_nobody_out(open_plane):
     good = space.store("fact", "The teapot stands on the shelf by the window")
     said = space.retain("We washed the teapot on the shelf yesterday")
     space.enrich()
-    told = space.recall("teapot", limits=Limits(turns=4, facts=4))
+    told = space.recall("where did I say that the teapot stands?", limits=Limits(turns=4, facts=4))
 
     assert good.id in {hit.id for hit in told.facts}
     assert said.id in {hit.id for hit in told.hits}

@@ -153,7 +153,7 @@ def test_what_is_kept_says_nothing_of_what_is_forgotten(tmp_path, reader):
         space.enrich()
         left = Traces(tmp_path, exported(space)).of(*secret.words)
         known = " ".join(memory.text for memory in space.overview.newest_memories(99))
-        told = space.recall("Where is the door?", conversation="c").text
+        told = space.recall("where do I live, and which door does my house have?", conversation="c").text
 
     assert Kind.EPISODE in before
     assert receipt.off_disk

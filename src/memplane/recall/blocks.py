@@ -65,7 +65,7 @@ def _span_block(hit: SpanHit, tame: Sanitizer) -> RecallBlock:
         kind="span",
         source="document",
         ts=_when(hit.updated_at),
-        score=likely(hit.score),
+        score=_likely(hit.score),
     )
 
 
@@ -73,6 +73,6 @@ def _when(at: datetime) -> str:
     return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def likely(score: float) -> float:
+def _likely(score: float) -> float:
     """A score between 0 and 1."""
     return round(1 / (1 + math.exp(-score / 2)), 4)

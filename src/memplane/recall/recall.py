@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 
 import msgspec
 
@@ -16,7 +17,7 @@ from memplane.documents.span_ranking import RankedSpan, rank_spans
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector, folder_of
-from memplane.recall.blocks import blocks_of, likely
+from memplane.recall.blocks import blocks_of
 from memplane.recall.caches import Embedded, Questions
 from memplane.recall.calibration import Calibration, Signals, calibration_of
 from memplane.recall.distinct import rank_distinct
@@ -143,11 +144,11 @@ def recall(
         known = with_standing_signals(reader, prepared, known, tools.memory_index, calibration)
         routing = _with_need(routing, need_signals(prepared, said, known, routing, calibration), calibration)
         selection = select(reader, request, said, known, calibration, routing.helps, where)
-        if routing.helps != "unlikely":
-            selection = with_suspects(selection, suspect_turns, suspects, where)
+        selection = with_suspects(selection, suspect_turns, suspects, where)
+        shown = selection if routing.helps != "unlikely" else msgspec.structs.replace(selection, suspects=())
         tame = Sanitizer(prepared.question.words)
-        rendered = _as_text(selection, consulted, limits, settings, tame)
-        blocks = blocks_of(_best_first(selection, consulted.spans), limits, settings, tame)
+        rendered = _as_text(shown, consulted, limits, settings, tame)
+        blocks = blocks_of(_best_first(shown, consulted.spans), limits, settings, tame)
     return Recall(
         query=request.query,
         text=rendered.text,
@@ -305,16 +306,11 @@ def _with_need(routing: Routing, signals: Signals, calibration: Calibration) -> 
 
 
 def _best_first(selection: Selection, spans: Sequence[SpanHit]) -> list[RecallHit | SpanHit]:
-    """Turns, memories and passages by probability; what always applies comes first, what is flagged last."""
-    items = list(selection.items)
-    if not selection.sure:
-        items = items[:MAYBE_BLOCKS]
-    worth: list[RecallHit | SpanHit] = sorted([*items, *spans], key=_probability, reverse=True)
+    """Turns and memories by probability, and passages in turn with them, because their scores are no probabilities; what always
+    applies comes first, what is flagged last."""
+    items = selection.items if selection.sure else selection.items[:MAYBE_BLOCKS]
+    worth = [hit for pair in zip_longest(items, spans) for hit in pair if hit is not None]
     return [*selection.standing, *worth, *selection.suspects]
-
-
-def _probability(hit: RecallHit | SpanHit) -> float:
-    return hit.probability if isinstance(hit, RecallHit) else likely(hit.score)
 
 
 def _final_routing(routing: Routing, consulted: DocumentResults, *, has_vectors: bool) -> Routing:

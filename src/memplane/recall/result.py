@@ -151,8 +151,8 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     documents: tuple[DocumentSummary, ...] = ()
     """Summaries of requested documents."""
     suspects: tuple[RecallHit, ...] = ()
-    """Flagged items that would have been returned: in text and blocks they come last, with a warning, and they are in
-    no other list."""
+    """Flagged items that contain words of the query: in text and blocks they come last, with a warning, if memory may help with
+    the turn at all. They are in no other list."""
     conflicts: tuple[Conflict, ...] = ()
     episodes: tuple[Memory, ...] = ()
     conversation_history: tuple[Turn, ...] = ()
