@@ -37,7 +37,7 @@ from memplane.recall.query import (
 from memplane.recall.query_context import PreparedQuery
 from memplane.recall.render import RenderedText, Sanitizer, render, share_of
 from memplane.recall.request import RecallRequest
-from memplane.recall.result import Limits, Recall, RecallHit, Routing
+from memplane.recall.result import Limits, Recall, RecallBlock, RecallHit, Routing
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.selection import (
     MAYBE_BLOCKS,
@@ -145,10 +145,8 @@ def recall(
         routing = _with_need(routing, need_signals(prepared, said, known, routing, calibration), calibration)
         selection = select(reader, request, said, known, calibration, routing.helps, where)
         selection = with_suspects(selection, suspect_turns, suspects, where)
-        shown = selection if routing.helps != "unlikely" else msgspec.structs.replace(selection, suspects=())
         tame = Sanitizer(prepared.question.words)
-        rendered = _as_text(shown, consulted, limits, settings, tame)
-        blocks = blocks_of(_best_first(shown, consulted.spans), limits, settings, tame)
+        rendered, blocks = _shown(selection, routing, consulted, limits, settings, tame)
     return Recall(
         query=request.query,
         text=rendered.text,
@@ -303,6 +301,21 @@ def _with_need(routing: Routing, signals: Signals, calibration: Calibration) -> 
     if signals["then"]:
         need = max(need, calibration.maybe)
     return msgspec.structs.replace(routing, need=need, helps=calibration.helps(need), signals=signals)
+
+
+def _shown(
+    selection: Selection,
+    routing: Routing,
+    consulted: DocumentResults,
+    limits: Limits,
+    settings: Settings,
+    tame: Sanitizer,
+) -> tuple[RenderedText, tuple[RecallBlock, ...]]:
+    """As text and as blocks. A turn that memory does not help with gets nothing flagged either."""
+    if routing.helps == "unlikely":
+        selection = msgspec.structs.replace(selection, suspects=())
+    text = _as_text(selection, consulted, limits, settings, tame)
+    return text, blocks_of(_best_first(selection, consulted.spans), limits, settings, tame)
 
 
 def _best_first(selection: Selection, spans: Sequence[SpanHit]) -> list[RecallHit | SpanHit]:

@@ -143,8 +143,7 @@ def select(
     answers = [fact for fact in facts if fact.ranked.score >= _ANSWER_MIN][: limits.answers]
     others = facts[len(answers) :][: limits.supporting]
     shown = {fact.id for fact in (*answers, *others)}
-    hot = [fact for fact in ranked if fact.ranked.memory.tier is Tier.HOT and fact.id not in shown]
-    hot = hot[: max(0, limits.facts - len(shown))]
+    hot = _hot(ranked, shown)[: max(0, limits.facts - len(shown))]
     return Selection(
         sure=helps == "likely",
         standing=tuple(map(hit, rules)),
@@ -169,6 +168,10 @@ def select(
 def _best_facts(ranked: Sequence[_RankedMemory], ids: set[str], limit: int) -> list[_RankedMemory]:
     facts = [memory for memory in ranked if memory.id in ids]
     return sorted(facts, key=lambda fact: -fact.ranked.score)[:limit]
+
+
+def _hot(ranked: Sequence[_RankedMemory], shown: set[str]) -> list[_RankedMemory]:
+    return [fact for fact in ranked if fact.ranked.memory.tier is Tier.HOT and fact.id not in shown]
 
 
 def _most_probable_first(hits: Sequence[RecallHit]) -> tuple[RecallHit, ...]:
