@@ -68,17 +68,19 @@ def test_everything_given_is_marked_as_selected(space, reports, likely):
     assert {hit.id for hit in result.hits} > selected
 
 
-def test_a_turn_that_needs_no_memory(space):
+def test_a_turn_that_needs_no_memory(open_plane):
     """
     The probability that memory helps decides first; the rank follows.
     """
+    space = open_plane(embedder=StubEmbedder()).space("alice")
     told = space.retain("The parrot is green")
+    reason = "Memory is not likely to help with this turn (probability 0."
+    result = space.recall("hi")
 
-    assert need_explained(space.recall("hi")).startswith(
-        "Memory is not likely to help with this turn (probability 0."
-    )
-    assert space.recall("hi").routing.helps == "unlikely"
+    assert (result.text, result.routing.helps) == ("", "unlikely")
+    assert need_explained(result).startswith(reason)
     why = space.why_not("hi", told.id)
+    assert why.startswith(reason)
     assert ", so nothing is returned. It ranks 1 with probability 0." in why
 
 
@@ -200,6 +202,27 @@ def test_the_newest_copy_instead(space, clock, likely):
     assert (
         space.why_not("how is the parrot called?", old.id)
         == f"The same was said again later; the newest copy, {new.id}, is returned."
+    )
+
+
+def test_a_fact_of_an_older_copy(space, clock, likely):
+    """
+    Its turn is not returned, but the newest copy of it is.
+    """
+    old = space.retain("I moved to Lisbon", conversation="c1")
+    space.enrich()
+    (memory,) = space.overview.newest_memories(9)
+    clock.advance(timedelta(days=1))
+    new = space.retain("I moved to Lisbon", conversation="c2")
+    query = "where did I move to?"
+    result = space.recall(query)
+    (fact,) = [hit for hit in result.hits if hit.memory is not None]
+
+    assert (memory.entry_id, {*text_ids(result)}) == (old.id, {new.id})
+    assert returned_as(result, fact) == ("turn",)
+    assert (
+        space.why_not(query, memory.id)
+        == f"The turn it was read from was said again later; the newest copy, {new.id}, is returned instead."
     )
 
 
@@ -342,4 +365,4 @@ def test_documents_are_not_memory(space):
     space.enrich()
 
     assert space.recall("hi").spans
-    assert "so nothing is returned but document passages. It ranks 1 " in space.why_not("hi", told.id)
+    assert "so nothing is returned but document passages. It " in space.why_not("hi", told.id)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from memplane.clock import Instant, to_instant
 from memplane.documents.result import SpanHit
-from memplane.recall.distinct import same_words
+from memplane.recall.distinct import repeats, same_words
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall, RecallHit
 from memplane.recall.selection import COVERAGE, MAYBE_BLOCKS, MAYBE_TOKENS
@@ -29,8 +29,7 @@ def returned_as(result: Recall, hit: RecallHit | SpanHit) -> tuple[str, ...]:
         return _places(result, hit.span.id)
     if hit.turn is not None and not hit.selected and not hit.flags:
         return ()  # the id is that of its entry, which may have other turns
-    source = _source_of(hit.memory)
-    return _places(result, hit.id) or (("turn",) if source and _places(result, source) else ())
+    return _places(result, hit.id) or (("turn",) if _turn_returned(hit.memory, result) else ())
 
 
 def _places(result: Recall, id_: str) -> tuple[str, ...]:
@@ -157,8 +156,7 @@ def _later(at: Instant, request: RecallRequest) -> str | None:
 
 
 def _as_question(turns: Sequence[Turn], result: Recall) -> str | None:
-    asked = same_words(result.query)
-    if asked and all(same_words(turn.text) == asked for turn in turns):
+    if all(repeats(turn.text, result.query) for turn in turns):
         return "It equals the question, which is never returned as its own answer."
     return None
 
@@ -178,9 +176,25 @@ def _as_copy(expected: str, texts: Sequence[str], among: str, result: Recall) ->
 
 
 def _as_turn(memory: Memory, result: Recall) -> str | None:
-    if _source_of(memory) in _text_ids(result) | _block_ids(result):
-        return f"The turn it was read from, {memory.entry_id}, is returned instead."
-    return None
+    turn = _turn_returned(memory, result)
+    if turn is None:
+        return None
+    if turn == memory.entry_id:
+        return f"The turn it was read from, {turn}, is returned instead."
+    return f"The turn it was read from was said again later; the newest copy, {turn}, is returned instead."
+
+
+def _turn_returned(memory: Memory | None, result: Recall) -> str | None:
+    """The id of the returned turn that a fact was read from, or of the copy that is returned for it."""
+    source = _source_of(memory)
+    if memory is None or source is None:
+        return None
+    if _places(result, source):
+        return source
+    found = _turn_of(memory, result.hits)
+    words = None if found is None else same_words(_text(found[1]))
+    copies = (hit.id for hit in result.hits if hit.turn and hit.selected and same_words(_text(hit)) == words)
+    return next((id_ for id_ in copies if _places(result, id_)), None)
 
 
 def _as_fact(expected: str, result: Recall) -> str | None:
@@ -231,7 +245,8 @@ def _rank(expected: str, among: str, result: Recall, wider: Recall) -> str:
     if found is None:
         return _unranked(expected, among, result, wider)
     place = "It ranks"
-    source = _turn_of(found[1], result.hits)
+    memory = found[1].memory
+    source = None if memory is None or found[1].selected else _turn_of(memory, result.hits)
     if source is not None:
         found, place = source, f"It is one item with the turn it was read from, {source[1].id}, which ranks"
     rank, hit = found
@@ -250,18 +265,13 @@ def _left_out(hit: RecallHit, result: Recall) -> str:
     return f"the {len(result.lines):,} items before it filled the budget of {_budget(result)}"
 
 
-def _turn_of(hit: RecallHit, hits: Sequence[RecallHit]) -> tuple[int, RecallHit] | None:
+def _turn_of(memory: Memory, hits: Sequence[RecallHit]) -> tuple[int, RecallHit] | None:
     """The turn that a fact was read from, if it was ranked: the two are one item, and the turn decides."""
-    memory = hit.memory
-    if memory is None or not memory.derived or hit.selected:
-        return None
-    place = (memory.seq, memory.ordinal)
-    ranked = ((rank, each) for rank, each in enumerate(hits, start=1) if each.turn is not None)
-    return next((found for found in ranked if found[1].turn and _place(found[1].turn) == place), None)
-
-
-def _place(turn: Turn) -> tuple[int, int | None]:
-    return turn.seq, turn.ordinal
+    place = (memory.seq, memory.ordinal) if memory.derived else None
+    for rank, hit in enumerate(hits, start=1):
+        if hit.turn is not None and (hit.turn.seq, hit.turn.ordinal) == place:
+            return rank, hit
+    return None
 
 
 def _find(expected: str, hits: Sequence[RecallHit]) -> tuple[int, RecallHit] | None:

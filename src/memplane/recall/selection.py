@@ -119,6 +119,7 @@ def select(
         msgspec.structs.replace(turn, probability=max(probabilities[place] for place in turn.places))
         for turn in turns
     ]
+    probabilities |= {turn.place: turn.probability for turn in turns}
     chosen_turns, alone, merged = (
         ([], set[str](), set[str]()) if helps == "unlikely" else _chosen(turns, ranked, standing)
     )
@@ -144,6 +145,10 @@ def select(
     others = facts[len(answers) :][: limits.supporting]
     shown = {fact.id for fact in (*answers, *others)}
     hot = _hot(ranked, shown)[: max(0, limits.facts - len(shown))]
+    turn_hits = [
+        _turn_hit(_DistinctTurn(turn, probabilities[_place(turn)]), selected=_place(turn) in kept)
+        for turn in said[: limits.turns]
+    ]
     return Selection(
         sure=helps == "likely",
         standing=tuple(map(hit, rules)),
@@ -153,15 +158,7 @@ def select(
         background=tuple(map(hit, hot[: limits.background])),
         conflicts=_conflicts(reader, pairs[:_CONFLICTS_MAX], where),
         episodes=tuple(sanitized_memory(episode, where.now) for episode in episodes),
-        hits=_most_probable_first(
-            [
-                *(
-                    _turn_hit(_DistinctTurn(turn, probabilities[_place(turn)]), selected=_place(turn) in kept)
-                    for turn in said[: limits.turns]
-                ),
-                *map(hit, ranked[: limits.facts]),
-            ]
-        ),
+        hits=_most_probable_first([*turn_hits, *map(hit, ranked[: limits.facts])]),
     )
 
 
