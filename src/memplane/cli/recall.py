@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 
 from memplane.documents.result import SpanHit
-from memplane.recall.explain import need_explained, probability_text, returned_as
+from memplane.recall.explain import need_explained, probability_text, returned_text
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import SPANS_MAX, Limits, Recall, RecallHit
 from memplane.terminal.call import CommandContext
@@ -19,9 +19,6 @@ app = typer.Typer()
 Query = Annotated[
     str, typer.Argument(metavar="QUERY", help="The next turn or a question, or - to read it from stdin.")
 ]
-
-
-_RETURNED = {"text": "text", "blocks": "blocks", "turn": "with its turn"}
 
 
 @command(
@@ -215,14 +212,11 @@ def _row(hit: RecallHit | SpanHit, result: Recall) -> tuple[object, ...]:
         f"{name} {value:+.2f}" + (f" ({hit.ranks[name]})" if name in hit.ranks else "")
         for name, value in hit.channels.items()
     )
+    returned = returned_text(result, hit) or "no"
     if isinstance(hit, SpanHit):
-        return cell(hit.span.text, chars_max=120), _returned(result, hit), "", channels, hit.span.id
+        return cell(hit.span.text, chars_max=120), returned, "", channels, hit.span.id
     said = hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else ""
     if hit.memory is not None and hit.memory.importance_base is not None:
         channels += f"; {feedback_text(hit.memory)}"
     probability = "" if hit.flags else probability_text(hit.probability)
-    return cell(said, chars_max=120), _returned(result, hit), probability, channels, hit.id
-
-
-def _returned(result: Recall, hit: RecallHit | SpanHit) -> str:
-    return ", ".join(_RETURNED[place] for place in returned_as(result, hit)) or "no"
+    return cell(said, chars_max=120), returned, probability, channels, hit.id

@@ -10,7 +10,7 @@ from memplane.clock import DAY, to_datetime, to_instant
 from memplane.console import links
 from memplane.console.forms import parse_day
 from memplane.console.views import Row, space_of, space_page
-from memplane.recall.explain import need_explained, probability_text, returned_as
+from memplane.recall.explain import need_explained, probability_text, returned_text
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall, RecallHit, RecallLine
 from memplane.server.endpoint import HttpCall, Query
@@ -19,7 +19,6 @@ from memplane.space import Space
 TAB = "recall"
 
 _SEEN_MIN = 0.005
-_RETURNED = {"text": "text", "blocks": "blocks", "turn": "with its turn"}
 _QUERY = (
     Query(name="q", default=""),
     Query(name="conversation", default=""),
@@ -133,7 +132,7 @@ def _ranked(space: Space, recall: Recall) -> list[RankedRow]:
     return [
         RankedRow(
             hit,
-            ", ".join(_RETURNED[place] for place in returned_as(recall, hit)),
+            returned_text(recall, hit),
             "" if hit.flags else probability_text(hit.probability),
             hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else "",
             links.space_link(

@@ -32,6 +32,11 @@ def returned_as(result: Recall, hit: RecallHit | SpanHit) -> tuple[str, ...]:
     return _places(result, hit.id) or (("turn",) if _turn_returned(hit.memory, result) else ())
 
 
+def returned_text(result: Recall, hit: RecallHit | SpanHit) -> str:
+    """The same for people; empty if it is returned nowhere."""
+    return ", ".join("with its turn" if place == "turn" else place for place in returned_as(result, hit))
+
+
 def _places(result: Recall, id_: str) -> tuple[str, ...]:
     places = (("text", _text_ids(result)), ("blocks", _block_ids(result)))
     return tuple(name for name, ids in places if id_ in ids)
