@@ -14,6 +14,7 @@ the other signals, with values of that function for turns it was not fitted on. 
 
 import argparse
 import random
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -49,27 +50,33 @@ TURN_SIGNALS = ("score", "behind", "best", "size")
 MEMORY_SIGNALS = (
     "meaning", "nearness", "words", "predicate", "replaces", "time", "speaker", "importance", "hot", "size",
 )  # fmt: skip
-NEED_SIGNALS = ("personal", "wording", "held", "nearness", "speaker")
+TURN_NEED = ("personal", "wording", "nearness", "speaker")
+NEED_SIGNALS = ("personal", "wording", "held", "match", "nearness", "speaker")
 STANDING_SIGNALS = ("general", "nearness", "personal", "wording")
 _AGAINST = frozenset({"behind", "size"})
-OF_ONE_MODEL = frozenset({"personal", "nearness", "best", "general"})
+OF_ONE_MODEL = frozenset({"personal", "nearness", "match", "best", "general"})
 """Signals whose values mean something only for one model."""
 SURE_SHARE = 0.08
 MAYBE_SHARE = 0.45
+UNRELATED_SHARE = 0.99
+_HELD_MAX = 12.0
+"""Turns made from memories hold all their words; a free weight would let any turn pass that repeats a common phrase."""
 """Shares of the turns without need that may be taken for turns with need."""
 
 
 # Fitting.
 
 
-def fitted(rows: Floats, labels: Floats, weights: Floats, *, l2: float) -> Floats:
-    """The weights of a logistic regression, the bias last, by Newton's method."""
+def fitted(
+    rows: Floats, labels: Floats, weights: Floats, *, l2: float, offset: Floats | float = 0.0
+) -> Floats:
+    """The weights of a logistic regression, the bias last, by Newton's method. The offset is a part of the logit that is known."""
     x = np.column_stack([rows, np.ones(len(rows))])
     beta = np.zeros(x.shape[1])
     penalty = np.full(x.shape[1], l2)
     penalty[-1] = 1e-6
     for _ in range(50):
-        p = 1 / (1 + np.exp(-np.clip(x @ beta, -30, 30)))
+        p = 1 / (1 + np.exp(-np.clip(x @ beta + offset, -30, 30)))
         gradient = x.T @ (weights * (p - labels)) + penalty * beta
         hessian = (x * (weights * p * (1 - p))[:, None]).T @ x + np.diag(penalty)
         step = np.linalg.solve(hessian, gradient)
@@ -156,8 +163,9 @@ def _pairs(space: Space, case: CaseSpace, ids: Sequence[str], field: str) -> Ite
     for pair in case.pairs:
         known = {field: frozenset({ids[pair.memory]})}
         yield _asked(space, pair.question, helps=True, **known)
-        words = Question(case.memories[pair.memory].stored).words[:_KEYWORDS]
-        yield _asked(space, " ".join(words), helps=True, **known)
+        stored = case.memories[pair.memory].stored
+        for text in (" ".join(Question(stored).words[:_KEYWORDS]), f"Is it true: {stored}?"):
+            yield _asked(space, text, helps=True, **known)
 
 
 def _stored(space: Space, case: CaseSpace) -> list[str]:
@@ -360,16 +368,32 @@ def turn_model(labelled: Sequence[tuple[str, bool]], embedder: Embedder | None) 
     return TurnModel(personal=personal, wording=wording, unseen=dict(zip(texts, values, strict=True)))
 
 
+_FIRST_PERSON = {
+    "i": "the user",
+    "my": "the user's",
+    "me": "the user",
+    "i'm": "the user is",
+    "mine": "the user's",
+}
+_PRONOUN = re.compile(r"\b(?:i'm|i|my|me|mine)\b", re.IGNORECASE)
+
+
+def in_third_person(text: str) -> str:
+    """As an agent asks its memory: `what is my job?` becomes `what is the user's job?`."""
+    return _PRONOUN.sub(lambda found: _FIRST_PERSON[found[0].lower()], text)
+
+
 def needed_or_not(cases: Cases, stores: Sequence[EvalStore]) -> list[tuple[str, bool]]:
     """All turns with whether memory about the user helps with them."""
     draw = random.Random(_SEED)
     asked = [question.text for store in stores for question in store.questions]
-    return [
+    texts = [
         *((pair.question, True) for case in cases.spaces for pair in case.pairs),
         *((turn.text, True) for turn in cases.needs),
         *((text, True) for text in draw.sample(asked, min(len(asked), 400))),
         *((turn.text, False) for turn in (*cases.turns, *cases.needs_not)),
     ]
+    return [*texts, *((in_third_person(text), helps) for text, helps in texts if _PRONOUN.search(text))]
 
 
 def general_weights(embedder: Embedder, cases: Cases, *, l2: float = 1.0) -> Floats:
@@ -401,6 +425,37 @@ def standing_sample(
     return sample
 
 
+def _need(
+    samples: Samples, model: TurnModel, embedder: Embedder | None, without: frozenset[str]
+) -> tuple[Sample, Logistic, float]:
+    """What a turn says by itself is fitted on turns that people wrote. Matches are fitted after it, beside turns made from the
+    memories: otherwise such turns would change how much the others count."""
+    idle = sorted(signals["nearness"] for _, signals, helps in samples.need if not helps)
+    unrelated = idle[int(len(idle) * UNRELATED_SHARE)]
+    natural, every = (
+        Sample([name for name in names if name not in without]) for names in (TURN_NEED, NEED_SIGNALS)
+    )
+    for text, signals, helps in samples.need:
+        personal, wording = model.unseen.get(text) or model.signals(text, embedder)
+        match = max(0.0, signals["nearness"] - unrelated)
+        found = {**signals, "personal": personal, "wording": wording, "match": match}
+        every.add(found, helps)
+        if text in model.unseen:
+            natural.add(found, helps)
+    base = natural.fit(balanced=True)
+    matches = [name for name in ("held", "match") if name not in without]
+    rows = np.array(every.rows)[:, [every.names.index(name) for name in matches]]
+    offset = np.array([base.logit(dict(zip(every.names, row, strict=True))) for row in every.rows])
+    labels = np.array(every.labels)
+    beta = fitted(rows, labels, _balanced(labels), l2=0.01, offset=offset)
+    most = {"held": _HELD_MAX, "match": np.inf}
+    added = {
+        name: round(min(max(0.0, float(weight)), most[name]), 4)
+        for name, weight in zip(matches, beta, strict=False)
+    }
+    return every, Logistic(base.bias, base.weights | added), unrelated
+
+
 def calibrated(
     cases: Cases,
     stores: Sequence[EvalStore],
@@ -412,13 +467,7 @@ def calibrated(
     for query in queries(cases, stores, embedder):
         samples.add(query)
     model = turn_model(needed_or_not(cases, stores), embedder)
-    need = Sample([name for name in NEED_SIGNALS if name not in without])
-    for text, signals, helps in samples.need:
-        personal, wording = model.unseen.get(text) or model.signals(text, embedder)
-        # Keywords are asked too, but they are made from the memories, so few of them are enough.
-        weight = 1.0 if text in model.unseen else 0.3
-        need.add({**signals, "personal": personal, "wording": wording}, helps, weight)
-    fit = need.fit(balanced=True)
+    need, fit, unrelated = _need(samples, model, embedder, without)
     idle = sorted(
         fit(dict(zip(need.names, row, strict=True)))
         for row, helps in zip(need.rows, need.labels, strict=True)
@@ -429,6 +478,7 @@ def calibrated(
     found = Calibration(
         need=fit,
         sure=round(idle[int(len(idle) * (1 - SURE_SHARE))], 4),
+        unrelated=round(unrelated, 4),
         maybe=round(idle[int(len(idle) * (1 - MAYBE_SHARE))], 4),
         turn=samples.turn.fit(),
         memory=samples.memory.fit(),

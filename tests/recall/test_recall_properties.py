@@ -18,7 +18,7 @@ from tests.support.stub_embedder import StubEmbedder
 from engines import HOME, both_engines
 from memplane import Memplane, Settings
 from memplane.clock import to_datetime
-from memplane.recall.distinct import repeats, same_words
+from memplane.recall.copies import repeats, same_words
 from memplane.recall.render import SUSPECTS
 from memplane.recall.result import Limits, Recall
 from memplane.recall.tokens import tokens_of

@@ -18,6 +18,8 @@ _LENGTH_USUAL = 25
 _WORDS_MAX = 48
 _SCORED_CHARS_MAX = 100_000
 _BEGUN_SHARE = 0.5
+_BEGINNING_CHARS = 3
+"""Two words with the same stem begin with the same letters."""
 _TEXTS_ADDED = 200
 
 STOP_WORDS = frozenset(
@@ -54,6 +56,8 @@ class Relevance:
             )
         self._holders = min((frequencies.get(stem, 0) for stem in question.stems.values()), default=0)
         self._corpus_size = max(corpus_size, self._holders)
+        words = [word.rstrip("*") for word in question.stems]
+        self._beginnings = [word[:_BEGINNING_CHARS] for word in words] if "".join(words).isascii() else []
         self._whole = sum(self._weights.values()) or 1.0
         self._scores: dict[str, tuple[float, bool]] = {}
 
@@ -79,6 +83,10 @@ class Relevance:
         return known
 
     def _score(self, text: str) -> tuple[float, bool]:
+        if self._beginnings and text.isascii():
+            lowered = text.lower()
+            if not any(beginning in lowered for beginning in self._beginnings):
+                return 0.0, False  # most texts share no word with the query, and finding stems is slow
         stems = Counter(stems_of(text[:_SCORED_CHARS_MAX]))
         length = sum(stems.values())
         slack = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / _LENGTH_USUAL)

@@ -9,75 +9,16 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from memplane.recall.copies import repeats
 from memplane.recall.query_context import PreparedQuery
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, rank_turns
 from memplane.storage.numbers import turn_number
 from memplane.storage.store import Reader
-from memplane.storage.words import words_of
 from memplane.types import Role, Turn
 
 _ROUNDS_MAX = 3
 _COPIES_SHARE = 4
 """If more than a quarter of the places are taken by copies, the ranking is repeated without them."""
-
-
-_FILLERS = frozenset(["a", "an", "the", "please", "just", "so", "very"])
-_QUESTION_FILLERS = _FILLERS | frozenset(
-    ["is", "are", "am", "be", "been", "being", "do", "does", "s", "re", "m", "again", "now", "then", "ever"]
-)
-"""Words that a question may be asked with or without. Not `my`, `not` or `before`: they make another question."""
-_ASKING = frozenset(
-    [
-        "what",
-        "who",
-        "whom",
-        "whose",
-        "when",
-        "where",
-        "which",
-        "why",
-        "how",
-        "do",
-        "does",
-        "did",
-        "is",
-        "are",
-        "was",
-        "were",
-        "can",
-        "could",
-    ]
-)
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
-
-
-def same_words(text: str) -> tuple[str, ...]:
-    """Equal for texts that say the same in the same words. Only words that carry no meaning may differ: two reports that differ
-    in one number are two reports, and `I eat meat` is neither `I do not eat meat` nor `do I eat meat?`."""
-    words = _words(text)
-    if _is_question(text, words):
-        return (*_without(words, _QUESTION_FILLERS), _QUESTION_MARKS[0])
-    return _without(words, _FILLERS)
-
-
-def repeats(text: str, query: str) -> bool:
-    """Whether a turn is the query itself, said earlier. A query may lack its question mark."""
-    words = _words(text)
-    if _is_question(text, words):
-        return _without(words, _QUESTION_FILLERS) == _without(_words(query), _QUESTION_FILLERS)
-    return same_words(text) == same_words(query)
-
-
-def _words(text: str) -> list[str]:
-    return [word.casefold() for word in words_of(text)]
-
-
-def _without(words: Sequence[str], fillers: frozenset[str]) -> tuple[str, ...]:
-    return tuple(word for word in words if word not in fillers) or tuple(words)
-
-
-def _is_question(text: str, words: Sequence[str]) -> bool:
-    return text.rstrip().endswith(_QUESTION_MARKS) or (bool(words) and words[0] in _ASKING)
 
 
 def rank_distinct(
@@ -112,7 +53,7 @@ def _surplus(said: Sequence[RankedTurn], limit: int) -> list[RankedTurn]:
     """All copies but the newest, if there are many."""
     newest: dict[tuple[str, ...], RankedTurn] = {}
     for ranked in said:
-        words = same_words(ranked.turn.text)
+        words = ranked.same
         newest[words] = max(newest.get(words, ranked), ranked, key=lambda each: each.turn.at)
     kept = {_number(ranked.turn) for ranked in newest.values()}
     copies = [ranked for ranked in said if _number(ranked.turn) not in kept]
@@ -133,7 +74,7 @@ def _replies(
     }
     found = reader.turns.at(list(after), prepared.where) if after else []
     return [
-        msgspec.structs.replace(before, turn=turn, contributions={"reply": before.score})
+        msgspec.structs.replace(before, turn=turn, contributions={"reply": before.score}, words=())
         for turn in found
         if (before := after[_number(turn)])
         and turn.role != Role.SYSTEM

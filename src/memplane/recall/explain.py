@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from memplane.clock import Instant, to_instant
 from memplane.documents.result import SpanHit
-from memplane.recall.distinct import repeats, same_words
+from memplane.recall.copies import repeats, same_words
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall, RecallHit
 from memplane.recall.selection import COVERAGE, MAYBE_BLOCKS, MAYBE_TOKENS

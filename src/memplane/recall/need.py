@@ -36,11 +36,12 @@ def need_signals(
     """What the probability that memory helps is computed from."""
     found = [turn.signals for turn in said] + [fact.signals for fact in known]
     words = max((signals.get("words", 0.0) for signals in found), default=0.0)
+    nearness = max((signals.get("nearness", 0.0) for signals in found), default=0.0)
     return {
         "personal": _personal(prepared, calibration),
         "wording": wording()(prepared.text),
-        "nearness": max((signals.get("nearness", 0.0) for signals in found), default=0.0),
-        "deviations": max((memory.deviations for memory in prepared.near), default=0.0),
+        "nearness": nearness,
+        "match": max(0.0, nearness - calibration.unrelated),
         "words": words,
         "held": _held(words, prepared),
         "speaker": float(bool(routing.speakers)),

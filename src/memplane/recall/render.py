@@ -13,7 +13,7 @@ import msgspec
 from memplane.documents.naming import bare, is_title, without_title
 from memplane.documents.result import DocumentSummary, SpanHit, Strategy
 from memplane.documents.search import DocumentResults
-from memplane.recall.distinct import same_words
+from memplane.recall.copies import same_words
 from memplane.recall.result import DEGRADED, Conflict, RecallHit, RecallLine
 from memplane.recall.selection import MAYBE_TOKENS, Selection
 from memplane.recall.tokens import tokens_of
@@ -192,14 +192,16 @@ def _memory_lines(selection: Selection, tame: Sanitizer) -> list[_Line]:
     pairs = [memory for conflict in selection.conflicts for memory in (conflict.left, conflict.right)]
     paired = {memory.id: memory.text for memory in pairs}
     lines = [_standing_line(hit, tame) for hit in selection.standing]
-    lines += [_conflict_line(conflict, tame) for conflict in selection.conflicts]
-    stated = {same_words(text) for text in paired.values()}
-    lines += [
-        _item_line(hit, tame)
-        for hit in selection.items
-        if hit.id not in paired and not (hit.turn is not None and same_words(hit.turn.text) in stated)
-    ]
-    lines += [_episode_line(episode, tame) for episode in selection.episodes]
+    if selection.items:  # else memory does not help with this turn
+        lines += [_conflict_line(conflict, tame) for conflict in selection.conflicts]
+        stated = {same_words(text) for text in paired.values()}
+        lines += [
+            _item_line(hit, tame)
+            for hit in selection.items
+            if hit.id not in paired
+            and not (stated and hit.turn is not None and same_words(hit.turn.text) in stated)
+        ]
+        lines += [_episode_line(episode, tame) for episode in selection.episodes]
     return lines + [_suspect_line(hit, tame) for hit in selection.suspects]
 
 

@@ -7,12 +7,11 @@ instructions that apply.
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import msgspec
 
 from memplane.recall.calibration import Calibration
-from memplane.recall.distinct import repeats, same_words
+from memplane.recall.copies import repeats, same_words
 from memplane.recall.fact_ranking import RankedFact
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Conflict, Helps, RecallHit
@@ -34,6 +33,8 @@ _ANSWER_MIN = 1.0
 """A fact with this score is an answer, the others are support."""
 _APPLIES_MIN = 0.5
 _STANDING_MAX = 5
+_ITEMS_MIN = 8
+"""A small space returns more of itself: a few lines cost little, and one that seemed to say it all may be out of date."""
 _USER = "user"
 _EPISODES_MAX = 3
 _CONFLICTS_MAX = 8
@@ -120,13 +121,13 @@ def select(
         for turn in turns
     ]
     probabilities |= {turn.place: turn.probability for turn in turns}
-    chosen_turns, alone, merged = (
-        ([], set[str](), set[str]()) if helps == "unlikely" else _chosen(turns, ranked, standing)
-    )
-    kept = {turn.place for turn in chosen_turns}
+    chosen_turns, alone, merged = _chosen(turns, ranked, standing)
+    kept = {turn.place for turn in chosen_turns} if helps != "unlikely" else set[tuple[int, int | None]]()
 
     def hit(memory: _RankedMemory) -> RecallHit:
-        return _fact_hit(memory, where, selected=memory.id in alone or memory.id in standing)
+        return _fact_hit(
+            memory, where, selected=(memory.id in alone and helps != "unlikely") or memory.id in standing
+        )
 
     facts = _best_facts(ranked, alone | merged, limits.facts)
     disputed, pairs, episodes = reader.recall.context(
@@ -139,26 +140,28 @@ def select(
     )
     current = _current(reader, disputed, where)
     facts = _best_facts(ranked, alone | merged | {heir.id for heir in current.values()}, limits.facts)
-    items = [_turn_hit(turn, disputed, current, selected=True) for turn in chosen_turns]
+    spoken = {
+        _place(turn): _turn_hit(turn, probabilities[_place(turn)], selected=_place(turn) in kept)
+        for turn in said
+    }
+    items = [_marked(spoken[turn.place], turn, disputed, current) for turn in chosen_turns]
     items += [hit(memory) for memory in ranked if memory.id in alone]
     answers = [fact for fact in facts if fact.ranked.score >= _ANSWER_MIN][: limits.answers]
     others = facts[len(answers) :][: limits.supporting]
     shown = {fact.id for fact in (*answers, *others)}
     hot = _hot(ranked, shown)[: max(0, limits.facts - len(shown))]
-    turn_hits = [
-        _turn_hit(_DistinctTurn(turn, probabilities[_place(turn)]), selected=_place(turn) in kept)
-        for turn in said[: limits.turns]
-    ]
     return Selection(
         sure=helps == "likely",
         standing=tuple(map(hit, rules)),
-        items=_most_probable_first(items),
+        items=() if helps == "unlikely" else _most_probable_first(items),
         answers=tuple(map(hit, answers)),
         supporting=tuple(map(hit, others)),
         background=tuple(map(hit, hot[: limits.background])),
         conflicts=_conflicts(reader, pairs[:_CONFLICTS_MAX], where),
         episodes=tuple(sanitized_memory(episode, where.now) for episode in episodes),
-        hits=_most_probable_first([*turn_hits, *map(hit, ranked[: limits.facts])]),
+        hits=_most_probable_first(
+            [*list(spoken.values())[: limits.turns], *map(hit, ranked[: limits.facts])]
+        ),
     )
 
 
@@ -196,7 +199,7 @@ def _distinct(said: Sequence[RankedTurn], query: str) -> list[_DistinctTurn]:
     for ranked in said:
         if repeats(ranked.turn.text, query):
             continue
-        words = same_words(ranked.turn.text)
+        words = ranked.same
         before = first.get(words)
         if before is None:
             first[words] = _DistinctTurn(ranked)
@@ -224,7 +227,7 @@ def _chosen(
 ) -> tuple[list[_DistinctTurn], set[str], set[str]]:
     """The selected turns, the ids of memories selected by themselves, and of those that are part of a selected turn."""
     by_place = {place: turn.place for turn in turns for place in turn.places}
-    by_text: dict[tuple[str, ...], object] = {same_words(turn.ranked.turn.text): turn.place for turn in turns}
+    by_text: dict[tuple[str, ...], object] = {turn.ranked.same: turn.place for turn in turns}
     items: dict[object, float] = {turn.place: turn.probability for turn in turns}
     shown_by: dict[str, object] = {}
     for memory in ranked:
@@ -246,11 +249,11 @@ def _chosen(
 
 
 def _nucleus(items: Mapping[object, float]) -> set[object]:
-    """The most probable items that together hold nearly all of the probability."""
+    """The most probable items that together hold nearly all of the probability, and at least a few."""
     left = COVERAGE * sum(items.values())
     kept: set[object] = set()
     for item in sorted(items, key=lambda item: -items[item]):
-        if left <= 0:
+        if left <= 0 and len(kept) >= _ITEMS_MIN:
             break
         kept.add(item)
         left -= items[item]
@@ -291,7 +294,7 @@ def with_suspects(
     selection: Selection, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
 ) -> Selection:
     """Flagged items come last, a few at most. A memory is dropped if its source turn is selected."""
-    hits = [_turn_hit(_DistinctTurn(ranked, 0.0)) for ranked in turns if ranked.relevant][:SUSPECTS_MAX]
+    hits = [_turn_hit(ranked, 0.0) for ranked in turns if ranked.relevant][:SUSPECTS_MAX]
     said = {hit.id for hit in hits}
     hits += [
         _fact_hit(_RankedMemory(fact, 0.0), where) for fact in memories if fact.memory.entry_id not in said
@@ -299,32 +302,35 @@ def with_suspects(
     return msgspec.structs.replace(selection, suspects=tuple(hits))
 
 
-def _turn_hit(
-    distinct_turn: _DistinctTurn,
-    disputed: Sequence[DisputedClaim] = (),
-    current: Mapping[str, Memory] = MappingProxyType({}),
-    *,
-    selected: bool = False,
-) -> RecallHit:
-    ranked = distinct_turn.ranked
+def _turn_hit(ranked: RankedTurn, probability: float, *, selected: bool = False) -> RecallHit:
     turn = sanitized_turn(ranked.turn)
-    number = turn_number(turn.seq, turn.ordinal)
-    claims = [claim for claim in disputed if claim.turn == number]
-    gone = [claim for claim in claims if claim.state is State.SUPERSEDED]
     return RecallHit(
         id=ranked.turn.entry_id,
         score=ranked.score,
-        probability=distinct_turn.probability,
+        probability=probability,
         signals=ranked.signals,
         channels=ranked.contributions,
         ranks=ranked.ranks,
         turn=turn,
         selected=selected,
-        count=1 + len(distinct_turn.copies),
+        flags=turn.flags or () if turn.quarantined else (),
+    )
+
+
+def _marked(
+    hit: RecallHit, turn: _DistinctTurn, disputed: Sequence[DisputedClaim], current: Mapping[str, Memory]
+) -> RecallHit:
+    """With how often it was said, and whether it is still so."""
+    number = turn_number(turn.ranked.turn.seq, turn.ranked.turn.ordinal)
+    claims = [claim for claim in disputed if claim.turn == number]
+    gone = [claim for claim in claims if claim.state is State.SUPERSEDED]
+    return msgspec.structs.replace(
+        hit,
+        probability=turn.probability,
+        count=1 + len(turn.copies),
         replaced=bool(gone),
         replaced_by=next((current[claim.id].line for claim in gone if claim.id in current), None),
         contested=any(claim.state is State.CONTESTED for claim in claims),
-        flags=turn.flags or () if turn.quarantined else (),
     )
 
 

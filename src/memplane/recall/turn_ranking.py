@@ -12,6 +12,7 @@ from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector
 from memplane.models.vectors import DEVIATIONS_MIN, Floats, Ints, dots, unpacked
 from memplane.recall.calibration import Signals
+from memplane.recall.copies import same_words
 from memplane.recall.fusion import FusedScores, best, fuse, word_scores
 from memplane.recall.large_spaces import judged
 from memplane.recall.memory_index import SimilarMemory
@@ -46,6 +47,13 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """The dot product with the query; 0 without a vector."""
     signals: Signals = {}
     """What its probability is computed from."""
+    words: tuple[str, ...] = ()
+    """Its words, to find copies; empty if they were not needed yet."""
+
+    @property
+    def same(self) -> tuple[str, ...]:
+        """Equal for turns that say the same."""
+        return self.words or same_words(self.turn.text)
 
 
 class TurnWords:
@@ -184,6 +192,7 @@ def _best(
     ][:limit]
     indexes, relevance = [at for at, _ in kept], prepared.relevance
     ranks, contributions = fused.ranks(indexes), fused.contributions(indexes)
+    best_nearness = 0.0 if meaning is None or np.isnan(meaning).all() else float(np.nanmax(meaning))
     return [
         RankedTurn(
             turn=turn,
@@ -192,20 +201,23 @@ def _best(
             ranks=ranks[place],
             relevant=bool(words[fused.indexes[at]] > 0) or bool(is_near[at]),
             nearness=0.0 if meaning is None or math.isnan(meaning[at]) else float(meaning[at]),
-            signals=_signals(prepared, judged_turns, at, relevance.score(turn.text)),
+            signals={
+                **_signals(prepared, judged_turns, at),
+                "best": best_nearness,
+                "words": relevance.score(turn.text),
+            },
+            words=same_words(turn.text),
         )
         for place, (at, turn) in enumerate(kept)
     ]
 
 
-def _signals(prepared: PreparedQuery, judged_turns: _Judged, at: int, words: float) -> Signals:
+def _signals(prepared: PreparedQuery, judged_turns: _Judged, at: int) -> Signals:
     fused, meaning = judged_turns.fused, judged_turns.meaning
     score = float(fused.scores[at])
     return {
         "score": score,
         "nearness": 0.0 if meaning is None or math.isnan(meaning[at]) else float(meaning[at]),
-        "best": 0.0 if meaning is None or np.isnan(meaning).all() else float(np.nanmax(meaning)),
-        "words": words,
         "date": float(fused.channels["date"][at]) if "date" in fused.channels else 0.0,
         "size": math.log1p(prepared.turn_count),
     }
