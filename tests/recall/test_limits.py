@@ -25,7 +25,7 @@ def test_each_sort_has_its_limit(fond):
     told = fond.recall("What do I like?", limits=Limits(answers=2, supporting=1, background=0))
 
     assert counts(told) == (2, 1, 0)
-    assert counts(fond.recall("What do I like?", limits=Limits(answers=2))) == (2, 4, 1)
+    assert counts(fond.recall("What do I like?", limits=Limits(answers=2))) == (2, 5, 0)
 
 
 def test_a_list_may_be_longer_than_an_answer(fond):

@@ -21,7 +21,7 @@ from memplane.storage.store import Reader
 from memplane.types import Kind
 
 _HELD_MIN = 0.6
-_ALONE_SHARE = 0.35
+_ALONE_SHARE = 0.6
 _DATED = 2.0
 """The signal `date` of a turn said in the period; one said in the same days of another year has less."""
 
