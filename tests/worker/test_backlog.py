@@ -147,7 +147,7 @@ def test_catching_up_with_an_import_is_part_of_the_budget(open_plane, timer):
 
     assert [block.text for block in told.blocks] == ["the kettle is on"]
     assert told.degraded[0] == "indexing: 601 entries cannot be searched yet"
-    assert space.recall_by_words("kettle").blocks == told.blocks
+    assert [block.id for block in space.recall_by_words("kettle").blocks] == [told.blocks[0].id]
     assert open_plane(recall_work_ms=1_000).space("alice").recall("word7").blocks[0].text == "word7 was said"
 
 

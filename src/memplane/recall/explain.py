@@ -87,7 +87,7 @@ def why_not(
     return (
         _why_not_memory(with_flags(memory), request, now)
         or _as_turn(memory, result)
-        or _as_copy(expected, [memory.text], "memories", result)
+        or _as_copy(expected, [memory.line], "memories", result)
         or _rank(expected, "memories", result, wider)
     )
 
@@ -175,7 +175,7 @@ def _as_copy(expected: str, texts: Sequence[str], among: str, result: Recall) ->
             continue
         if hit.turn is not None and among == "turns" and same_words(hit.turn.text) in words:
             return f"The same was said again later; the newest copy, {hit.id}, is returned."
-        if same_words(_text(hit)) in words:
+        if same_words(hit.statement) in words:
             return f"{hit.id} says the same and is returned."
     return None
 
@@ -197,8 +197,10 @@ def _turn_returned(memory: Memory | None, result: Recall) -> str | None:
     if _places(result, source):
         return source
     found = _turn_of(memory, result.hits)
-    words = None if found is None else same_words(_text(found[1]))
-    copies = (hit.id for hit in result.hits if hit.turn and hit.selected and same_words(_text(hit)) == words)
+    words = None if found is None else same_words(found[1].statement)
+    copies = (
+        hit.id for hit in result.hits if hit.turn and hit.selected and same_words(hit.statement) == words
+    )
     return next((id_ for id_ in copies if _places(result, id_)), None)
 
 
@@ -208,10 +210,6 @@ def _as_fact(expected: str, result: Recall) -> str | None:
         if _source_of(hit.memory) == expected and hit.id in shown:
             return f"The memory derived from it, {hit.id}, is returned instead."
     return None
-
-
-def _text(hit: RecallHit) -> str:
-    return hit.turn.text if hit.turn is not None else hit.memory.text if hit.memory is not None else ""
 
 
 def _source_of(memory: Memory | None) -> str | None:

@@ -468,7 +468,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
         limit=max(1, min(request.limits.turns, LIMIT_MAX)),
         audience=request.audience,
     )
-    hits = [
+    matches = [
         RecallHit(
             id=hit.id,
             score=hit.score,
@@ -483,7 +483,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
         for rank, hit in enumerate(search(reader, analysis, now), start=1)
         if hit.turn is None or hit.turn.role != Role.SYSTEM
     ]
-    found = by_words(hits)
+    found = by_words(matches, request.query)
     limits, tame = request.limits, Sanitizer(Question(request.query).words)
     rendered = render(found, tokens_max=_tokens_max(limits, settings), tame=tame)
     return Recall(
@@ -492,7 +492,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
         tokens=rendered.tokens,
         tokens_max=_tokens_max(limits, settings),
         lines=rendered.lines,
-        blocks=blocks_of(hits, limits, settings, tame),
-        hits=tuple(hits),
+        blocks=blocks_of((*found.items, *found.suspects), limits, settings, tame),
+        hits=tuple(matches),
         degraded=(BY_WORDS,),
     )

@@ -190,7 +190,7 @@ def _allowance(selection: Selection, left: int) -> int:
 def _memory_lines(selection: Selection, tame: Sanitizer) -> list[_Line]:
     """All lines, in the order in which they get room."""
     pairs = [memory for conflict in selection.conflicts for memory in (conflict.left, conflict.right)]
-    paired = {memory.id: memory.text for memory in pairs}
+    paired = {memory.id: memory.line for memory in pairs}
     lines = [_standing_line(hit, tame) for hit in selection.standing]
     if selection.items:  # else memory does not help with this turn
         lines += [_conflict_line(conflict, tame) for conflict in selection.conflicts]

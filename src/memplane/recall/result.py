@@ -78,6 +78,13 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     """Its flags, if not released: it is returned last, with a warning."""
 
+    @property
+    def statement(self) -> str:
+        """What it says; a keyed fact with its key, so that two keys with one value are two."""
+        return (
+            self.turn.text if self.turn is not None else self.memory.line if self.memory is not None else ""
+        )
+
 
 class RecallLine(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the text, and what it was made from."""

@@ -233,7 +233,7 @@ def _chosen(
     for memory in ranked:
         if memory.id in rules:
             continue
-        words = same_words(memory.ranked.memory.text)
+        words = same_words(memory.ranked.memory.line)
         # The score of a turn includes what was read from it.
         of_turn = by_place.get(memory.place) if memory.ranked.memory.derived else None
         shown_by[memory.id] = item = of_turn or by_text.setdefault(words, memory.id)
@@ -273,13 +273,17 @@ def _current(reader: Reader, disputed: Sequence[DisputedClaim], where: Filter) -
     return {start: heirs[end] for start, end in ends.items() if end in heirs and not heirs[end].quarantined}
 
 
-def by_words(hits: Sequence[RecallHit]) -> Selection:
+def by_words(hits: Sequence[RecallHit], query: str) -> Selection:
     """A selection of keyword matches, without anything that needs further reads."""
     plain = [hit for hit in hits if not hit.flags]
+    distinct: dict[tuple[str, ...], RecallHit] = {}
+    for hit in plain:
+        if hit.turn is None or not repeats(hit.turn.text, query):
+            distinct.setdefault(same_words(hit.statement), hit)
     return Selection(
         sure=True,
         standing=(),
-        items=tuple(plain),
+        items=tuple(distinct.values()),
         answers=(),
         supporting=(),
         background=(),
