@@ -3,14 +3,17 @@
 import shutil
 
 import msgspec
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memplane import Memplane
 from memplane.config import Settings
 from memplane.errors import SettingsInvalid
 from memplane.models.embedding import folder_of
 from memplane.models.local import ARCTIC_EMBED_S, LocalEmbedder, model_in
-from memplane.recall.calibration import Logistic, calibration_of
+from memplane.recall.calibration import Logistic, _shipped, calibration_of, wording
 from memplane_eval.cache import CachedEmbedder, Stopwatch
 
 QUESTION = "where do I live?"
@@ -75,3 +78,43 @@ def test_a_file_that_is_no_calibration_is_named(tmp_path, content):
 
     with pytest.raises(SettingsInvalid, match=r"mine-1\.json is not a calibration"):
         calibration_of("mine-1", tmp_path)
+
+
+def test_every_calibration_that_ships_can_be_read():
+    """
+    One for the bundled model, one for any other, one for words alone; what may help begins below what is likely to.
+    """
+    shipped = _shipped()
+
+    assert {"any-model", "words-only"} < set(shipped)
+    assert calibration_of(LocalEmbedder().model_id) is not calibration_of("unknown")
+    for calibration in shipped.values():
+        assert 0 < calibration.maybe < calibration.sure < 1
+        assert [calibration.helps(need) for need in (0.0, calibration.maybe, calibration.sure)] == [
+            "unlikely",
+            "maybe",
+            "likely",
+        ]
+
+
+def test_a_vector_of_another_dimension_says_nothing():
+    personal = calibration_of(LocalEmbedder().model_id).personal
+
+    assert personal is not None
+    assert personal(np.ones(personal.dimension, np.float32)) != 0.0
+    for dimension in (0, 1, personal.dimension + 1):
+        assert personal(np.ones(dimension, np.float32)) == 0.0
+
+
+@given(
+    st.dictionaries(st.text(max_size=3), st.floats(-1e9, 1e9), max_size=5),
+    st.dictionaries(st.text(max_size=3), st.floats(-1e9, 1e9), max_size=5),
+    st.floats(-1e9, 1e9),
+)
+def test_a_probability_is_one_whatever_the_signals(weights, signals, bias):
+    assert 0.0 < Logistic(bias, weights)(signals) < 1.0
+
+
+@given(st.text(max_size=200))
+def test_any_wording_has_a_value(text):
+    assert np.isfinite(wording()(text))

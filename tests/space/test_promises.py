@@ -19,6 +19,7 @@ import memplane
 from memplane import Caller, State
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.payloads import TurnPayload, encode
+from memplane.models.local import LocalEmbedder
 from memplane.safety.fence import END
 from memplane.types import NewEntry, Op
 
@@ -459,3 +460,49 @@ def test_every_module_can_be_imported():
     for module in pkgutil.walk_packages(memplane.__path__, "memplane."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+
+
+GREETINGS = [
+    "hi",
+    "good morning!",
+    "thanks, bye",
+    "Write a haiku about autumn",
+    "What is the capital of Peru?",
+]
+STORED = {
+    "Works as a nurse at St Mary hospital": "what is my job?",
+    "Prefers tea": "what does she drink?",
+    "Allergic to walnuts": "can I put nuts into her cake?",
+    "Her sister Ines lives in Braga": "who could we visit in the north of Portugal?",
+    "Drives a red Volvo from 1998": "which car do I own?",
+    "Runs five kilometres every Sunday morning": "what sport do I do?",
+    "Her dog is called Biscuit": "what is the name of my pet?",
+    "Moved to Lisbon in 2021": "which city do I live in?",
+    "Is learning to play the cello": "what instrument am I studying?",
+}
+
+
+def test_promise_28_a_turn_without_need_gets_nothing(open_plane):
+    """A greeting or a general question gets no memory, however much there is."""
+    space = open_plane(embedder=LocalEmbedder(threads=1)).space("alice")
+    for text in STORED:
+        space.store("fact", text)
+    for number in range(30):
+        space.retain(f"We talked about the trip number {number} to the sea and what to pack.")
+
+    tokens = [space.recall(turn).tokens for turn in GREETINGS]
+
+    assert sorted(tokens)[len(tokens) // 2] == 0
+    assert max(tokens) <= 80
+
+
+def test_promise_31_what_was_stored_is_returned_when_it_is_needed(open_plane):
+    """Also for a question that shares no word with it."""
+    space = open_plane(embedder=LocalEmbedder(threads=1)).space("alice")
+    for text in STORED:
+        space.store("fact", text)
+
+    told = {text: space.recall(question) for text, question in STORED.items()}
+
+    assert [text for text, recalled in told.items() if text not in recalled.text] == []
+    assert max(recalled.tokens for recalled in told.values()) <= 400
