@@ -329,13 +329,11 @@ def test_what_matters_most_is_always_told(space):
     say(space, "You work at Acme", role="assistant")
     tiers = {memory.object_text: memory.tier for memory in derived(space)}
     importance = {memory.object_text: memory.importance for memory in derived(space)}
-    background = [
-        hit.memory.object_text for hit in space.recall("tell me a joke").background_facts if hit.memory
-    ]
+    facts = [hit.memory.object_text for hit in space.recall("tell me a joke").facts if hit.memory]
 
     assert tiers == {"allergic to peanuts": Tier.HOT, "jazz": Tier.WARM, "Acme": Tier.WARM}
     assert importance["allergic to peanuts"] > importance["jazz"] > importance["Acme"] > 0
-    assert background == ["allergic to peanuts"]
+    assert facts == ["allergic to peanuts"]
 
 
 def test_times_are_told_against_the_entry_not_the_import(space):
@@ -440,7 +438,8 @@ def test_a_sitting_is_told_once_it_is_over(space, clock):
     for sentence in TALK:
         rest = rest.replace(sentence, "")
     assert rest.strip() == "user:"
-    assert space.recall("How is Biscuit?").episodes[0].id == told.id
+    assert space.recall("How is my dog Biscuit?", conversation="c").episodes[0].id == told.id
+    assert space.recall("How is my dog Biscuit?").episodes == ()
 
 
 def test_the_next_turn_after_a_pause_ends_a_sitting(space, clock):
