@@ -66,6 +66,34 @@ def test_nothing_is_returned_if_memory_does_not_help(bicycle, helps):
     assert not any(hit.selected for hit in told.hits)
 
 
+def test_a_conflict_is_not_shown_to_a_turn_that_needs_no_memory(space, helps):
+    """
+    It is listed, so that a client can ask about it.
+    """
+    space.retain("I live in Ur")
+    space.retain("I live in Ai")
+    space.enrich()
+    helps("maybe")
+    assert "Ur" in space.recall("hi").text
+    helps("unlikely")
+    told = space.recall("hi")
+
+    assert told.text == ""
+    assert len(told.conflicts) == 1
+
+
+def test_an_instruction_that_applies_is_among_the_facts(space, helps):
+    """
+    Clients that build their own prompt from the facts get it too.
+    """
+    helps("unlikely")
+    rule = space.store("instruction", "Always answer in French")
+    told = space.recall("what is my job?")
+
+    assert "- Always answer in French" in told.text
+    assert [hit.id for hit in told.facts] == [rule.id]
+
+
 def test_pinned_memories_are_returned_even_so(bicycle, helps):
     """
     Alone, under their own heading.

@@ -23,5 +23,8 @@ def candidates(reader, where, **channels):
 
 
 def episodes(reader, conversations, where, *, limit):
-    _, _, found = reader.recall.context([], [], conversations, where, episodes_max=limit)
-    return found
+    return [
+        episode
+        for conversation in conversations
+        for episode in reader.recall.context([], [], conversation, where, episodes_max=limit)[2]
+    ]

@@ -139,7 +139,8 @@ def select(
         episodes_max=_EPISODES_MAX,
     )
     current = _current(reader, disputed, where)
-    facts = _best_facts(ranked, alone | merged | {heir.id for heir in current.values()}, limits.facts)
+    returned = alone | merged | standing | {heir.id for heir in current.values()}
+    facts = _best_facts(ranked, returned, limits.facts)
     spoken = {
         _place(turn): _turn_hit(turn, probabilities[_place(turn)], selected=_place(turn) in kept)
         for turn in said
