@@ -8,8 +8,9 @@ product itself, so what is fitted is what is used:
 * the same told in conversation; LoCoMo and LongMemEval, whose questions name the turns that answer;
 * turns for which memory helps, and turns for which it does not.
 
-Whether a turn needs memory is fitted in two steps: a linear function of its vector first, on everything; then its weight beside
-the other signals, with values of that function for turns it was not fitted on. Without that the second step would trust it too much.
+Whether a turn needs memory is fitted in steps: functions of its vector and of its words first, on everything; then their weights
+beside the other signals, with values of those functions for turns they were not fitted on, because the second step would trust them
+too much otherwise; matches last.
 """
 
 import argparse

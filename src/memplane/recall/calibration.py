@@ -97,11 +97,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """Whether memory helps with this turn at all. Similarity cannot tell: the nearest memory is as near to a general question
     as to a personal one."""
     sure: float
-    """The probability of `need` that one in fifteen turns without need reaches; from there on the whole budget may be used."""
+    """The probability of `need` that one in twelve turns without need reaches; from there on the whole budget may be used."""
     unrelated: float = 1.0
     """The similarity that one in a hundred turns without need reaches. Something nearer is a match, whatever the turn looks like."""
     maybe: float
-    """The one that one in three reaches; from there on a small part of the budget may be used."""
+    """The one that nearly half of them reach; from there on a small part of the budget may be used."""
     turn: Logistic
     memory: Logistic
     """A memory read from a turn."""
