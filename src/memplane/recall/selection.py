@@ -24,7 +24,7 @@ from memplane.storage.store import Reader
 from memplane.types import Kind, Memory, State, Tier
 
 SUSPECTS_MAX = 3
-COVERAGE = 0.95
+COVERAGE = 0.97
 """The share of the probability that the selected items hold together."""
 MAYBE_TOKENS = 80
 MAYBE_BLOCKS = 2
