@@ -433,8 +433,10 @@ def _need(
     memories: otherwise such turns would change how much the others count."""
     idle = sorted(signals["nearness"] for _, signals, helps in samples.need if not helps)
     unrelated = idle[int(len(idle) * UNRELATED_SHARE)]
+    also = ("words",) if embedder is None else ()  # nothing else says that something is found
     natural, every = (
-        Sample([name for name in names if name not in without]) for names in (TURN_NEED, NEED_SIGNALS)
+        Sample([name for name in (*names, *also) if name not in without])
+        for names in (TURN_NEED, NEED_SIGNALS)
     )
     for text, signals, helps in samples.need:
         personal, wording = model.unseen.get(text) or model.signals(text, embedder)

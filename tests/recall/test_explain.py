@@ -125,7 +125,11 @@ def test_too_improbable(space, reports, likely):
     assert why.startswith(
         f"It ranks {len(result.hits)} with probability {probability_text(last.probability)}; "
     )
-    assert f"; the {len(selected)} selected items hold 95 % of the probability. Its score is " in why
+    kind, share = ("turns", 97) if last.turn is not None else ("memories", 93)
+    assert (
+        f"; the {len(selected)} selected {kind} hold {share} % of the probability of all {kind}. Its score is "
+        in why
+    )
     assert "words +" in why
 
 

@@ -43,7 +43,7 @@ def test_the_most_probable_items_that_hold_nearly_all_of_the_probability(items):
     """
     At least a few. Nothing is taken while something more probable is left out, and of many one less would be too few.
     """
-    kept = _nucleus(items)
+    kept = _nucleus(items, COVERAGE)
     whole = sum(items.values())
     worst = min((items[item] for item in kept), default=0.0)
 

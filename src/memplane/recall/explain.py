@@ -10,7 +10,7 @@ from memplane.documents.result import SpanHit
 from memplane.recall.copies import repeats, same_words
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall, RecallHit
-from memplane.recall.selection import COVERAGE, MAYBE_BLOCKS, MAYBE_TOKENS
+from memplane.recall.selection import COVERAGE, MAYBE_BLOCKS, MAYBE_TOKENS, MEMORY_COVERAGE
 from memplane.safety.sanitize import has_expired, sanitized_turn, with_flags
 from memplane.storage.filter import Audience
 from memplane.storage.numbers import turn_number
@@ -262,7 +262,13 @@ def _rank(expected: str, among: str, result: Recall, wider: Recall) -> str:
 def _left_out(hit: RecallHit, result: Recall) -> str:
     if not hit.selected:
         selected = sum(other.selected for other in result.hits)
-        return f"the {selected:,} selected items hold {100 * COVERAGE:.0f} % of the probability"
+        held = f"{100 * COVERAGE:.0f} % of the probability"
+        also = (
+            ""
+            if hit.turn is not None
+            else f", or the selected memories {100 * MEMORY_COVERAGE:.0f} % of that of all memories"
+        )
+        return f"the {selected:,} selected items hold {held}{also}"
     if not result.lines:
         return f"it does not fit the budget of {_budget(result)}"
     return f"the {len(result.lines):,} items before it filled the budget of {_budget(result)}"

@@ -25,7 +25,10 @@ from memplane.types import Kind, Memory, State, Tier
 
 SUSPECTS_MAX = 3
 COVERAGE = 0.97
-"""The share of the probability that the selected items hold together."""
+"""The share of the probability of all items that the selected ones hold together."""
+MEMORY_COVERAGE = 0.93
+"""The share of the probability of all memories that the selected ones hold at most: their probabilities differ less than those of
+turns, so the last few per cent would be most of a small space."""
 MAYBE_TOKENS = 80
 MAYBE_BLOCKS = 2
 """How much is returned if memory may help with the turn, but probably does not."""
@@ -240,7 +243,8 @@ def _chosen(
         shown_by[memory.id] = item = of_turn or by_text.setdefault(words, memory.id)
         if item == memory.id or not memory.ranked.memory.derived:
             items[item] = max(items.get(item, 0.0), memory.probability)
-    kept = _nucleus(items)
+    best = _nucleus({item: items[item] for item in items if isinstance(item, str)}, MEMORY_COVERAGE)
+    kept = {item for item in _nucleus(items, COVERAGE) if item in best or not isinstance(item, str)}
     chosen = [
         msgspec.structs.replace(turn, probability=items[turn.place]) for turn in turns if turn.place in kept
     ]
@@ -249,9 +253,9 @@ def _chosen(
     return chosen, alone, merged
 
 
-def _nucleus(items: Mapping[object, float]) -> set[object]:
+def _nucleus(items: Mapping[object, float], coverage: float) -> set[object]:
     """The most probable items that together hold nearly all of the probability, and at least a few."""
-    left = COVERAGE * sum(items.values())
+    left = coverage * sum(items.values())
     kept: set[object] = set()
     for item in sorted(items, key=lambda item: -items[item]):
         if left <= 0 and len(kept) >= _ITEMS_MIN:
