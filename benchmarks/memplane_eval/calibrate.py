@@ -41,7 +41,6 @@ Floats = NDArray[np.float64]
 
 _WIDE = Limits(turns=48, facts=60)
 _FOLDS = 3
-_MIXED_TURNS = 970
 _KEYWORDS = 2
 _QUESTIONS_PER_STORE = 80
 _TURNS_PER_SPACE = 60
@@ -59,10 +58,11 @@ OF_ONE_MODEL = frozenset({"personal", "nearness", "match", "best", "general"})
 """Signals whose values mean something only for one model."""
 SURE_SHARE = 0.08
 MAYBE_SHARE = 0.45
+"""Shares of the turns without need that may be taken for turns with need."""
 UNRELATED_SHARE = 0.99
+"""The share of the turns without need that are less near to everything than a match."""
 _HELD_MAX = 12.0
 """Turns made from memories hold all their words; a free weight would let any turn pass that repeats a common phrase."""
-"""Shares of the turns without need that may be taken for turns with need."""
 
 
 # Fitting.

@@ -44,7 +44,7 @@ class CaseSpace(msgspec.Struct, frozen=True):
 
 
 class CaseTurn(msgspec.Struct, frozen=True):
-    """A turn that needs no memory."""
+    """A turn of the user."""
 
     language: str
     text: str

@@ -98,15 +98,16 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     as to a personal one."""
     sure: float
     """The probability of `need` that one in twelve turns without need reaches; from there on the whole budget may be used."""
+    maybe: float
+    """The one that nearly half of them reach; from there on a small part of the budget may be used. A missed need costs more than
+    that."""
     unrelated: float = 1.0
     """The similarity that one in a hundred turns without need reaches. Something nearer is a match, whatever the turn looks like."""
-    maybe: float
-    """The one that nearly half of them reach; from there on a small part of the budget may be used."""
     turn: Logistic
     memory: Logistic
     """A memory read from a turn."""
     stored: Logistic
-    """A memory that somebody stored."""
+    """A memory that a caller stored."""
     standing: Logistic
     """Whether a standing instruction applies to this turn."""
     personal: Perceptron | None = None

@@ -290,7 +290,11 @@ def _with_vector(
     )
     near = [memory for memory in near if memory.id not in kept]
     return msgspec.structs.replace(
-        prepared, query=vector, model=model, near=near, stored_count=tools.memory_index.stored_count
+        prepared,
+        query=vector,
+        model=model,
+        near=near,
+        stored_count=tools.memory_index.stored_count or sum(memory.turn is None for memory in near),
     )
 
 

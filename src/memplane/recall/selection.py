@@ -2,8 +2,8 @@
 
 Everything ranked gets a probability that it helps. Copies of a text count once, the question itself never, and a fact is one
 item with the turn it was read from. Items are taken from the most probable on until together they hold nearly all of the
-probability; the token budget may end it earlier. If memory is not likely to help with the turn, nothing is taken but standing
-instructions that apply.
+probability; the token budget may end it earlier. If memory is not likely to help with the turn, nothing is taken but pinned
+memories and standing instructions that apply.
 """
 
 from collections.abc import Mapping, Sequence
