@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-backlog bench-documents bench-server bench-metering bench-proxy bench-sync bench-console bench-peers bench-scale eval screenshots clean
+.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-backlog bench-documents bench-server bench-metering bench-proxy bench-sync bench-console bench-peers bench-scale eval training-env train-tiny screenshots clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -77,6 +77,16 @@ eval: export MEMPLANE_EVAL_DATA ?= ../shared/data
 eval: env ## Quality on the data sets in MEMPLANE_EVAL_DATA
 	$(BIN)/python -m benchmarks.quality
 
+training-env: .venv-training/ready
+
+.venv-training/ready: training/requirements.txt
+	$(PYTHON) -m venv .venv-training
+	PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-training/bin/python -m pip install --quiet --prefer-binary -r training/requirements.txt
+	@touch $@
+
+train-tiny: training-env ## Every step of training the embedding model, on made-up data
+	.venv-training/bin/python -m training.tiny
+
 screenshots: env ## Pictures of the console for the docs, into docs/images
 	PYTHONPATH=tests/support $(BIN)/python -m scripts.screenshots
 
@@ -86,4 +96,4 @@ lock: env ## Pin the dependencies anew, with hashes and without addresses
 	  --no-emit-index-url --no-annotate --quiet --output-file requirements.lock
 
 clean: ## Remove what the commands above made
-	rm -rf $(VENV) .venv-peers .conformance .eval-cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-training .conformance .eval-cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
