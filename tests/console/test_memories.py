@@ -37,6 +37,21 @@ def test_words_find_as_one_types(open_page, told):
     assert page.inner_text("h1") == "Prefers <script>alert('tea')</script> over coffee"
 
 
+def test_a_replaced_memory_names_what_is_current(open_page, told):
+    """
+    In the list and in what a search finds, with a link.
+    """
+    old = next(memory for memory in told.memories() if memory.kind == "preference" and not memory.key)
+    new = told.store("preference", "Prefers cocoa", supersedes=old.id)
+    page = open_page()
+    for path in (MEMORIES, f"{MEMORIES}?q=coffee"):
+        page.goto(path)
+        row = page.locator("tbody tr", has_text="over coffee")
+
+        assert "now: Prefers cocoa" in row.inner_text()
+        assert row.locator(f"a[href*='{new.id}']").count() == 1
+
+
 def test_evidence_is_shown_where_it_stands(open_page, told):
     """
     The quote is marked within what was said.
@@ -51,7 +66,7 @@ def test_evidence_is_shown_where_it_stands(open_page, told):
 
 def test_an_edit_replaces(open_page, told):
     """
-    The new one stands in its place, and both are in the chain.
+    The new one takes its place, and both are in the chain.
     """
     old = next(memory for memory in told.memories() if not memory.derived and memory.key is None)
     page = open_page()

@@ -27,7 +27,7 @@ TEXTS = [ANSWER, *OTHERS, "", "short", "a longer one, " * 40]
 
 @pytest.fixture(scope="module")
 def embedder():
-    return LocalEmbedder(threads=1)
+    return LocalEmbedder(ARCTIC_EMBED_S, threads=1)
 
 
 @pytest.mark.parametrize("name", HASHES)
@@ -156,7 +156,7 @@ def test_any_string_is_legal(embedder, text):
 
 def test_questions_are_remembered_and_cannot_be_spoilt(embedder):
     """
-    The second time costs nothing, and nobody can write into what others will be given.
+    The second time costs nothing, and the cached vector is read-only.
     """
     first = embedder.embed_query("asked twice")
 
@@ -169,7 +169,7 @@ def test_threads_share_a_model(embedder):
     """
     Many threads, one fresh embedder: it loads once and each gets its own answer.
     """
-    fresh = LocalEmbedder(threads=1)
+    fresh = LocalEmbedder(ARCTIC_EMBED_S, threads=1)
     found = {}
 
     def ask(text):
@@ -192,12 +192,14 @@ def test_several_threads_say_what_one_says(embedder, words):
     """
     text = " ".join(f"word{number}" for number in range(words))
 
-    assert np.array_equal(LocalEmbedder(threads=2).embed_texts([text]), embedder.embed_texts([text]))
+    assert np.array_equal(
+        LocalEmbedder(ARCTIC_EMBED_S, threads=2).embed_texts([text]), embedder.embed_texts([text])
+    )
 
 
 def test_a_folder_of_ones_own_works(tmp_path, embedder):
     """
-    A sentence-transformers export is used as its own files say, and is another model to whoever stores vectors.
+    A sentence-transformers export is used as its own files say, and has another model ID.
     """
     folder = tmp_path / "mine"
     (folder / "onnx").mkdir(parents=True)
@@ -216,6 +218,53 @@ def test_a_folder_of_ones_own_works(tmp_path, embedder):
     assert mine.dimension == 384
     assert mine.model_id.startswith("mine-")
     assert len({mine.model_id, LocalEmbedder(as_cls).model_id, embedder.model_id}) == 3
+
+
+SENTENCES, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "field"),
+    [
+        (SENTENCES, '{"max_seq_length": "abc"}', "max_seq_length"),
+        (SENTENCES, '{"max_seq_length": -5}', "max_seq_length"),
+        (SENTENCES, '{"max_seq_length": 0}', "max_seq_length"),
+        (SENTENCES, '{"max_seq_length": 1e400}', "max_seq_length"),
+        (SENTENCES, '{"max_seq_length": NaN}', "max_seq_length"),
+        (SENTENCES, '{"max_seq_length": 12.5}', "max_seq_length"),
+        (SENTENCES, '{"max_seq_length": true}', "max_seq_length"),
+        (SENTENCES, '{"max_seq_length": 99999999999999999999}', "max_seq_length"),
+        (SENTENCES, '{"max_seq_length": [128]}', "max_seq_length"),
+        (SENTENCES, "[1]", "object"),
+        (PROMPTS, '{"prompts": [1]}', "prompts"),
+        (PROMPTS, '{"prompts": "query: "}', "prompts"),
+        (PROMPTS, '{"prompts": {"query": 1}}', "prompts"),
+        ("1_Pooling/config.json", '{"pooling_mode_mean_tokens": "no"}', "pooling_mode_mean_tokens"),
+    ],
+)
+def test_a_wrong_value_in_the_files_of_a_model_is_named(tmp_path, name, content, field):
+    """
+    File and field are named when the settings are read.
+    """
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / name).write_text(content, "utf-8")
+
+    with pytest.raises(SettingsInvalid) as caught:
+        model_in(tmp_path)
+    assert str(tmp_path / name) in str(caught.value)
+    assert field in str(caught.value)
+
+
+def test_values_that_a_model_may_leave_open(tmp_path):
+    """
+    `null` means the default, like a missing file, and fields that are not used may be anything.
+    """
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling/config.json").write_text('{"word_embedding_dimension": 384}', "utf-8")
+    (tmp_path / PROMPTS).write_text('{"prompts": null, "__version__": {}}', "utf-8")
+    (tmp_path / SENTENCES).write_text('{"max_seq_length": null, "do_lower_case": 1}', "utf-8")
+
+    assert model_in(tmp_path) == LocalModel(folder=tmp_path)
 
 
 @pytest.mark.parametrize("spoil", ["model.onnx", "tokenizer.json"])

@@ -76,7 +76,10 @@ class Home:
 
     def overview(self, call: HttpCall) -> Response:
         space = space_of(call)
-        return space_page(call, "overview.html", "", space, seen=_space_row(space), places=LINKS)
+        embedding = space.overview.embedding()
+        return space_page(
+            call, "overview.html", "", space, seen=_space_row(space), embedding=embedding, places=LINKS
+        )
 
 
 def _space_row(space: Space) -> SpaceRow:

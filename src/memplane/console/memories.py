@@ -51,6 +51,7 @@ def listing(call: HttpCall) -> Response:
         number=number,
         more=more,
         memories=found,
+        marks=space.overview.marks(found),
         similar={hit.id for hit in hits or () if set(hit.channels) == {"meaning"}},
         degraded=() if hits is None else hits.degraded,
         kinds=list(Kind),

@@ -134,7 +134,7 @@ def _ranked(space: Space, recall: Recall) -> list[RankedRow]:
             hit,
             returned_text(recall, hit),
             "" if hit.flags else probability_text(hit.probability),
-            hit.memory.line if hit.memory is not None else hit.turn.text if hit.turn is not None else "",
+            hit.statement,
             links.space_link(
                 space.owner,
                 f"{'memories' if hit.memory is not None else 'timeline'}/{links.named(hit.id)}",

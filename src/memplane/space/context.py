@@ -156,6 +156,13 @@ class SpaceContext:
                         ahead = reader.state.marks().derived < int(reader.state.note(projection.READ) or 0)
 
 
+def pending_vectors(context: SpaceContext, reader: Reader, effect: str) -> str:
+    """The reason in `degraded` while vectors are pending; it names the previous model if the model changed."""
+    replaced = context.parts.worker.replaced_model(reader)
+    changed = "" if replaced is None else f"the embedding model changed (it was {replaced}); "
+    return f"vectors: {changed}{effect}"
+
+
 def unsearchable_count(reader: Reader) -> int:
     """How many entries are retained but cannot be searched yet."""
     return reader.words.lag() + reader.ledger.head().seq - reader.state.cursor()

@@ -39,6 +39,7 @@ def examine(space: Space) -> Diagnosis:
             _files(space),
             _ledger(space),
             _projection(space),
+            _vectors(space),
             _duplicates(space),
             _stale(space),
             *_texts(space),
@@ -70,6 +71,22 @@ def _projection(space: Space) -> Check:
         detail="; ".join(parts) or "memories and indexes are up to date",
         figures=figures,
     )
+
+
+def _vectors(space: Space) -> Check:
+    """Pending vectors are not a problem: until they are computed, texts are found by their words."""
+    found = space.overview.embedding()
+    if found.model is None:
+        return Check(name="vectors", ok=True, detail="no embedding model; recall uses words only")
+    detail = f"every vector is of {found.model}"
+    if found.pending or found.replaces is not None:
+        detail = (
+            f"{found.turns:,} turns, {found.memories:,} memories and {found.spans:,} spans are not embedded with "
+            f"{found.model} yet"
+            + (f", which replaces {found.replaces}" if found.replaces is not None else "")
+        )
+        detail += "; a server does this in the background, or run `memplane enrich`"
+    return Check(name="vectors", ok=True, detail=detail, figures={"pending": found.pending})
 
 
 def _duplicates(space: Space) -> Check:

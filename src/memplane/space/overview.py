@@ -1,5 +1,7 @@
 """Reports about a space: its sizes and state, the timeline, the graph of facts, and two times compared."""
 
+from collections.abc import Sequence
+
 from memplane.clock import DAY, INSTANT_MAX, Instant
 from memplane.compaction.days import items_of
 from memplane.compaction.retention import day_of, day_start, retention_of
@@ -8,6 +10,7 @@ from memplane.compaction.steps import days_due, overdue_digests, overdue_summari
 from memplane.errors import InvalidRequest, NotFound
 from memplane.memory.checks import check_counts, check_limit, check_query
 from memplane.memory.supersession import chain_of, lineage_of
+from memplane.recall.marks import UNMARKED, Mark, Marks
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.space.comparison import Comparison, compare
 from memplane.space.context import SpaceContext, unsearchable_count
@@ -18,8 +21,8 @@ from memplane.storage.compaction import CompactionLine, Layer, LearningStatus
 from memplane.storage.filter import EntryFilter, Filter
 from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
 from memplane.storage.overview import SpaceSizes, TurnSpan
-from memplane.types import Entry, Memory, Turn
-from memplane.worker.pipeline import EnrichmentStatus
+from memplane.types import Entry, Memory, State, Turn
+from memplane.worker.status import EmbeddingStatus, EnrichmentStatus
 
 
 class Overview:
@@ -128,6 +131,11 @@ class Overview:
         with self._context.read() as reader:
             return self._context.parts.worker.enrichment(reader)
 
+    def embedding(self) -> EmbeddingStatus:
+        """The embedding model, and how many turns, memories and spans have no vector of it yet."""
+        with self._context.read() as reader:
+            return self._context.parts.worker.embedding(reader)
+
     def retention(self) -> RetentionStatus:
         """The retention policy, and what it would remove now."""
         policy = retention_of(self._context.settings)
@@ -161,6 +169,16 @@ class Overview:
         if not found:
             raise NotFound("memory", memory_id)
         return found
+
+    def marks(self, memories: Sequence[Memory]) -> dict[str, Mark]:
+        """For those of these memories that were replaced or are contradicted: by what, by id."""
+        if all(memory.state in (State.ACTIVE, State.EXPIRED) for memory in memories):
+            return {}
+        where = Filter(now=self._context.clock(), include_superseded=True, audience=None)
+        with self._context.read() as reader:
+            marks = Marks(reader, memories, (), where)
+        found = {memory.id: marks.of(memory) for memory in memories}
+        return {id_: mark for id_, mark in found.items() if mark is not UNMARKED}
 
     def lineage(self, memory_id: str) -> list[Memory]:
         """The memories that a memory superseded, itself, and those that superseded it, oldest first."""

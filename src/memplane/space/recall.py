@@ -10,7 +10,7 @@ from memplane.models.embedding import EmbeddingFailed
 from memplane.recall.recall import RecallServices, recall
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall
-from memplane.space.context import SpaceContext, unsearchable_count
+from memplane.space.context import SpaceContext, pending_vectors, unsearchable_count
 from memplane.storage.store import Reader
 from memplane.worker.pace import Pace
 from memplane.worker.pipeline import note_accesses
@@ -91,7 +91,9 @@ def _lags(context: SpaceContext, reader: Reader) -> tuple[str, ...]:
         are = "entry is" if lag.entries == 1 else "entries are"
         reasons.append(f"enrichment: {lag.entries:,} {are} not read for facts yet")
     if context.parts.embedder is not None and (lag.turns or lag.memories or lag.spans):
-        reasons.append("vectors: some turns, memories or spans can only be found by keyword yet")
+        reasons.append(
+            pending_vectors(context, reader, "some turns, memories or spans can only be found by keyword yet")
+        )
     if lag.documents:
         reasons.append(f"documents: {lag.documents:,} of them are not distilled yet")
     return tuple(reasons)

@@ -4,13 +4,13 @@ from contextlib import suppress
 
 from memplane.errors import StorageError
 from memplane.recall.search import NO_MODEL, SearchRequest, SearchResults, SearchServices, search
-from memplane.space.context import SpaceContext
+from memplane.space.context import SpaceContext, pending_vectors
 from memplane.space.recall import enrich_briefly
 from memplane.storage.store import Reader
 
 _ENRICHED_MAX = 500
 """If more entries and memories than this wait for enrichment, a search does not wait for a part of them."""
-_NOT_ALL = "vectors: some turns or memories can only be found by their words yet"
+_NOT_ALL = "some turns or memories can only be found by their words yet"
 
 
 def run_search(context: SpaceContext, request: SearchRequest) -> SearchResults:
@@ -50,5 +50,5 @@ def _search(
     hits = search(reader, request, context.clock(), services)
     lag = context.parts.worker.lag(reader)
     if not hits.degraded and (lag.turns or lag.memories):
-        return SearchResults(hits, [_NOT_ALL])
+        return SearchResults(hits, [pending_vectors(context, reader, _NOT_ALL)])
     return hits

@@ -13,6 +13,7 @@ from memplane.clock import Instant
 from memplane.storage import conditions, rows
 from memplane.storage.engine import Request
 from memplane.storage.filter import Filter
+from memplane.storage.numbers import turn_number
 from memplane.storage.review import QUARANTINED_TURNS_MAX
 from memplane.storage.session import SessionReader
 from memplane.storage.turns import TurnHead
@@ -87,6 +88,21 @@ class DisputedClaim(NamedTuple):
     """The number of the turn."""
     id: str
     state: State
+
+
+class _Repeated(msgspec.Struct):
+    """Where a turn repeated an earlier statement, read from the body of its evidence."""
+
+    seq: int
+    ordinal: int | None = None
+
+
+_decode_repeated = msgspec.json.Decoder(_Repeated).decode
+
+
+def _turn_of(body: str) -> int:
+    place = _decode_repeated(body)
+    return turn_number(place.seq, place.ordinal or 0)
 
 
 class RecallReader(SessionReader):
@@ -193,21 +209,24 @@ class RecallReader(SessionReader):
         *,
         episodes_max: int,
     ) -> tuple[list[DisputedClaim], list[tuple[str, str]], list[Memory]]:
-        """What was read from these entries and is superseded or contested; `Claims.conflicts` of the memories; and the
-        newest episodes of the conversation."""
-        disputed, conflicts, episodes = [], [], []
+        """What was read from these entries, or repeated in them, and is superseded or contested; `Claims.conflicts` of the
+        memories; and the newest episodes of the conversation."""
+        disputed, repeated, conflicts, episodes = [], [], [], []
         if seqs:
             disputed = [Request("disputed", {"seqs": list(seqs)})]
+            repeated = [Request("disputed_evidence", {"seqs": list(seqs)})]
         if contested:
             conflicts = [Request("conflicts", {"ids": list(contested)})]
         if conversation is not None:
             wanted = conditions.of_memories(where)
             episodes = [_filtered("episodes_of", wanted, conversations=[conversation], limit=episodes_max)]
-        found = self._session.batch([disputed, conflicts, episodes])
+        found = self._session.batch([disputed, repeated, conflicts, episodes])
+        claims = [DisputedClaim(turn, id_, State(state)) for turn, id_, state in found[0]]
+        claims += [DisputedClaim(_turn_of(body), id_, State(state)) for body, id_, state in found[1]]
         return (
-            [DisputedClaim(turn, id_, State(state)) for turn, id_, state in found[0]],
-            [(left, right) for left, right in found[1]],
-            [rows.memory_from(row) for row in found[2]],
+            claims,
+            [(left, right) for left, right in found[2]],
+            [rows.memory_from(row) for row in found[3]],
         )
 
 

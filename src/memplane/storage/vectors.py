@@ -18,6 +18,8 @@ from memplane.types import Memory
 Vector = NDArray[np.float32]
 
 _PREFIX_STEMS_MAX = 20
+_REPLACED = "replaced"
+"""The note with the number of the model whose vectors are being replaced; empty when that is done."""
 
 
 class TurnVector(msgspec.Struct, frozen=True, gc=False):
@@ -89,6 +91,15 @@ class VectorsReader(SessionReader):
         number = self._session.note("model")
         return None if number is None else int(number)
 
+    def model_id(self, number: int) -> str | None:
+        """The id of the model with this number; None if it is the entry for recall without vectors."""
+        return {n: id_ for id_, dimension, n in self._session.all("models") if dimension}.get(number)
+
+    def replaced_model(self) -> str | None:
+        """The id of the model whose vectors are being replaced by those of the current one; None if none are."""
+        number = self._session.note(_REPLACED)
+        return self.model_id(int(number)) if number else None
+
     def embedded(self, model: int) -> int:
         """Every turn up to this number has a vector of this model; 0 for a model that is not in use, because a
         turn has one vector only."""
@@ -114,6 +125,11 @@ class VectorsReader(SessionReader):
     def stale_turns(self, *, limit: int) -> list[int]:
         """Turns whose vector is out of date, in order."""
         return [n for (n,) in self._session.all("stale_turns", limit=limit)]
+
+    def pending_turn_count(self, model: int | None, *, until: int) -> int:
+        """How many turns up to this number have no vector of this model; None: of a model that was never used here."""
+        after = 0 if model is None else self.embedded(model)
+        return int(self._session.one("waiting_turns_count", model=model or 0, after=after, until=until)[0])
 
     def memories(self, model: int, *, after: int, limit: int) -> list[tuple[int, MemoryVector]]:
         """As `turns`, for memories whose vector is up to date."""
@@ -168,7 +184,7 @@ class VectorsWriter(VectorsReader):
 
     def use_model(self, model_id: str, dimension: int) -> int:
         """Set the model in use; returns its number. With a new model, turns, memories and spans need new
-        vectors. The old ones stay until they are replaced."""
+        vectors. The old ones stay until they are replaced, and `replaced_model` names theirs until `end_replacement`."""
         number = self.model(model_id, dimension)
         if number is None:
             self._session.many("add_model", [(model_id, dimension)])
@@ -177,11 +193,17 @@ class VectorsWriter(VectorsReader):
         before = self.current_model()
         if before != number:
             self._session.set_note("model", str(number))
+            if before is not None and self.model_id(before) is not None:
+                self._session.set_note(_REPLACED, str(before))
             for query in ("embed_anew", "embed_spans_anew", "forget_embedded") + (
                 ("grow_generation",) if before else ()
             ):
                 self._session.run(query)
         return number
+
+    def end_replacement(self) -> None:
+        """Everything has a vector of the current model."""
+        self._session.set_note(_REPLACED, "")
 
     def add_turns(self, model: int, vectors: Sequence[TurnVector], *, until: int) -> None:
         """Add or replace vectors; every turn up to `until` has one then. Turns that no longer exist get none."""

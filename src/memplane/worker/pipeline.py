@@ -44,6 +44,7 @@ from memplane.storage.words import stems_of
 from memplane.types import PAUSE, Caller, Entry, Memory, NewEntry, Op, State, Turn
 from memplane.worker.distillation import TROUBLE, Distiller
 from memplane.worker.pace import UNHURRIED, Pace, Speed
+from memplane.worker.status import EmbeddingStatus, EnrichmentStatus, Lag
 
 POISONED = "poisoned"
 """The note that counts entries whose derivation failed."""
@@ -68,36 +69,6 @@ _EMBEDDED_CHARS_SQUARE = 370
 square of the length."""
 _CHARS_PER_UNIT = 200
 _DIGEST_BYTES = 8
-
-
-class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """Pending enrichment of a space."""
-
-    entries: int
-    """Entries not yet read for memories."""
-    turns: bool
-    """Whether turns are waiting for vectors."""
-    memories: int
-    """Memories waiting for vectors."""
-    spans: int = 0
-    """Document spans waiting for vectors."""
-    documents: int = 0
-    """Documents waiting for summaries."""
-
-    @property
-    def nothing(self) -> bool:
-        return not (self.entries or self.turns or self.memories or self.spans or self.documents)
-
-
-class EnrichmentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of enrichment in a space."""
-
-    waiting: Lag
-    poisoned: int
-    """Entries whose derivation failed."""
-    tokens_in: int
-    tokens_out: int
-    """LLM tokens used so far."""
 
 
 class _PendingTurn(msgspec.Struct, frozen=True, gc=False):
@@ -175,6 +146,7 @@ class Worker:
             or (embeds and self._embed_turns(store, pace))
             or (embeds and self._embed_memories(store, pace))
             or (embeds and self._embed_spans(store, pace))
+            or self._end_replacement(store)
             or self._distil(store, pace, reading=reading)
             or self._report(store, pace)
             or newest
@@ -205,8 +177,34 @@ class Worker:
             int(reader.state.note(name) or 0) for name in (POISONED, "tokens_in", "tokens_out")
         )
         return EnrichmentStatus(
-            waiting=self.lag(reader), poisoned=poisoned, tokens_in=tokens_in, tokens_out=tokens_out
+            waiting=self.lag(reader),
+            poisoned=poisoned,
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            embedding=self.embedding(reader),
         )
+
+    def embedding(self, reader: Reader) -> EmbeddingStatus:
+        """Exact counts; while a large space is embedded again, they take time."""
+        if self._embedder is None:
+            return EmbeddingStatus(model=None)
+        lag, model = self.lag(reader), self._current(reader)
+        return EmbeddingStatus(
+            model=self._model[0],
+            replaces=self.replaced_model(reader),
+            turns=reader.vectors.pending_turn_count(model, until=_last_projected(reader)),
+            memories=lag.memories,
+            spans=lag.spans,
+        )
+
+    def replaced_model(self, reader: Reader) -> str | None:
+        """The id of the model whose vectors are being replaced by those of this worker's model; None if it did not change."""
+        current = reader.vectors.current_model()
+        if self._embedder is None or current is None:
+            return None
+        if current == reader.vectors.model(*self._model):
+            return reader.vectors.replaced_model()
+        return reader.vectors.model_id(current)
 
     # ── memories ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -511,6 +509,17 @@ class Worker:
             writer.vectors.keep_spans(number, kept)
 
         store.write(work)
+        return True
+
+    def _end_replacement(self, store: Store) -> bool:
+        """Once nothing is pending, record that the vectors of the previous model are replaced."""
+        with store.read() as reader:
+            if reader.vectors.replaced_model() is None or self._current(reader) is None:
+                return False
+            lag = self.lag(reader)
+            if lag.turns or lag.memories or lag.spans:
+                return False  # too little time, or not read yet
+        store.write(lambda writer: writer.vectors.end_replacement())
         return True
 
     def _vectors(

@@ -92,11 +92,16 @@ WITH RECURSIVE chain (start, id, successor, depth) AS (
     SELECT chain.start, m.id, m.superseded_by, chain.depth + 1 FROM chain JOIN memory m ON m.id = chain.successor
     WHERE chain.depth < 64 AND chain.successor <> chain.id
 )
-SELECT start, id FROM chain WHERE successor IS NULL AND start <> id
+SELECT start, id FROM chain WHERE (successor IS NULL OR successor = id) AND start <> id
 
 -- name: disputed
 SELECT m.turn, m.id, m.state FROM {numbers:seqs:s} JOIN memory m ON m.seq = s.value
-WHERE m.turn IS NOT NULL AND m.state IN ('superseded', 'contested') AND m.kind <> 'episode' ORDER BY m.n
+WHERE m.turn IS NOT NULL AND m.state IN ('superseded', 'contested') AND m.kind <> 'episode'
+  AND m.superseded_by IS DISTINCT FROM m.id ORDER BY m.n
+
+-- name: disputed_evidence
+SELECT e.body, m.id, m.state FROM {numbers:seqs:s} JOIN evidence e ON e.seq = s.value JOIN memory m ON m.id = e.memory
+WHERE m.state IN ('superseded', 'contested') AND m.superseded_by IS DISTINCT FROM m.id ORDER BY m.n
 
 -- name: accesses
 SELECT memory, count FROM access WHERE memory IN (SELECT value FROM {texts:ids:each})

@@ -20,6 +20,10 @@ SELECT v.n, v.digest FROM {numbers:numbers:s} JOIN turn_vector v ON v.n = s.valu
 -- name: stale_turns
 SELECT n FROM turn_vector WHERE digest = {no_bytes} ORDER BY n LIMIT :limit
 
+-- name: waiting_turns_count
+SELECT count(*) FROM turn t WHERE t.n > :after AND t.n <= :until
+  AND NOT EXISTS (SELECT 1 FROM turn_vector v WHERE v.n = t.n AND v.model = :model)
+
 -- name: embed_turn_again
 UPDATE turn_vector SET digest = {no_bytes}, vector = NULL WHERE n = ?
 
