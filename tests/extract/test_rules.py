@@ -71,6 +71,11 @@ def triples(text):
         ]),
         ("My deadline is April 1", [("user", "has_deadline", "April 1")]),
         ("The meeting moved to Thursday", [("user", "has_deadline", "Thursday")]),
+        ("The project deadline is 15 April 2027", [("user", "has_deadline", "15 April 2027")]),
+        ("The launch is on the 21st of June", [("user", "has_deadline", "the 21st of June")]),
+        ("The exam is the first Monday of June", [("user", "has_deadline", "the first Monday of June")]),
+        ("The meeting is 15 minutes long", []),
+        ("The party was for 30 people", []),
         ("I have a son. He is five years old.", [
             ("user", "has_family", "a son"), ("user's son", "has_age", "five years old"),
         ]),

@@ -39,6 +39,8 @@ def days(times):
         ("I lived there from 2015 to 2018.", "I lived there from 2015 to 2018", Tense.PAST, [("2015-01-01", "2019-01-01")]),
         ("I have worked here since 2020.", "I have worked here since 2020", Tense.PRESENT, [("2020-01-01", "2026-11-16")]),
         ("I stayed for two weeks.", "I stayed for two weeks", Tense.PAST, []),
+        ("I applied on 4 May 2020 and heard back 3 weeks later.", "heard back 3 weeks later", Tense.PAST, [("2020-05-25", "2020-05-26")]),
+        ("I heard back 3 weeks later.", "I heard back 3 weeks later", Tense.PAST, []),
     ],
 )  # fmt: skip
 def test_times_of_a_claim(text, claim, tense, expected):
@@ -58,6 +60,11 @@ def test_times_of_a_claim(text, claim, tense, expected):
         ("Exam in January", [("2027-01-01", "2027-02-01")]),
         ("Will move to Paris in October", [("2027-10-01", "2027-11-01")]),
         ("Lives next to the park since March", [("2026-03-01", "2026-11-16")]),
+        ("The exam is on the 2nd", [("2026-12-02", "2026-12-03")]),
+        ("We'll move at Easter", [("2027-03-28", "2027-03-29")]),
+        ("The deadline is the last working day of March", [("2027-03-31", "2027-04-01")]),
+        ("In March she's getting married", [("2027-03-01", "2027-04-01")]),
+        ("The shop is closed on Monday", [("2026-11-23", "2026-11-24")]),
         ("Prefers tea", []),
         ("x" * 5_000 + " in March", []),
     ],

@@ -8,6 +8,7 @@ import msgspec
 
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.gate import is_useful, utility
+from memplane.extract.own_words import OwnWords
 from memplane.extract.proposition import USER, Polarity, Proposition
 from memplane.extract.rules import PROPOSITIONS_MAX
 from memplane.extract.told_times import claimed_times
@@ -93,9 +94,12 @@ decode_claim = msgspec.json.Decoder(Proposition).decode
 _UNTRUSTED_SHARE = 0.5
 """The weight of what an assistant or a tool says about a user, relative to the user."""
 _SPEAKER_CHARS_MAX = 80
+_INSTRUCTS = "instructs"
 _MEMORIES_PER_TURN_MAX = 50
 _VALUES_MAX = 4
 """For one-valued predicates, such as a home."""
+_INSTRUCTIONS_MAX = 2
+"""A turn with more is a list of rules for somebody else."""
 
 
 def memories_of(
@@ -108,10 +112,25 @@ def memories_of(
         for number, proposition in enumerate(propositions[:PROPOSITIONS_MAX])
         if is_useful(proposition, catalog) and not _is_unreal(turn.text, proposition)
     ]
+    kept = _without_pasted_instructions(turn.text, kept)
     return [
         _memory(turn, proposition, number, extractor, catalog)
         for number, proposition in _without_floods(kept, catalog)[:_MEMORIES_PER_TURN_MAX]
     ]
+
+
+def _without_pasted_instructions(
+    text: str, kept: list[tuple[int, Proposition]]
+) -> list[tuple[int, Proposition]]:
+    """Without instructions that the user only passes on; of their own, the first few."""
+    instructions = [(number, claim) for number, claim in kept if claim.predicate == _INSTRUCTS]
+    if not instructions:
+        return kept
+    own = OwnWords(text)
+    few = [number for number, claim in instructions if own.contain(claim.start, claim.end)][
+        :_INSTRUCTIONS_MAX
+    ]
+    return [(number, claim) for number, claim in kept if claim.predicate != _INSTRUCTS or number in few]
 
 
 def _without_floods(
@@ -203,8 +222,11 @@ def should_be_hot(claim: Proposition, catalog: PredicateCatalog) -> bool:
 
 def subject_of(claim: Proposition, speaker: str | None) -> str:
     """The subject. A named speaker is not the generic user: two people in one conversation never contradict each
-    other by saying `I`. What a named assistant says about the user is not about the assistant."""
+    other by saying `I`. What a named assistant says about the user is not about the assistant. Somebody named `User` instructs no
+    agent either."""
     subject = claim.subject.lower()
+    if speaker is not None and speaker.lower() == USER and claim.predicate == _INSTRUCTS:
+        return f"speaker {subject}"
     if speaker is not None and claim.trusted and (subject == USER or subject.startswith(f"{USER}'s ")):
         return f"{speaker.lower()}{subject[len(USER) :]}"
     return subject

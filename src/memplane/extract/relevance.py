@@ -8,6 +8,7 @@ everything.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 
 from memplane.storage.words import is_prefix, stems_of, words_of
@@ -21,11 +22,18 @@ _BEGUN_SHARE = 0.5
 _BEGINNING_CHARS = 3
 """Two words with the same stem begin with the same letters."""
 _TEXTS_ADDED = 200
+_GREETING_CHARS_MAX = 2
 
 STOP_WORDS = frozenset(
     resources.files("memplane.extract").joinpath("stop_words.txt").read_text("utf-8").split()
 )
 """Words of a query that say nothing about its answer."""
+
+
+@cache
+def _stop_stems() -> frozenset[str]:
+    """Stems of stop words that are words of their own: the index holds `his` as `hi`, and `does` as `doe`."""
+    return frozenset(stem for word in STOP_WORDS for stem in stems_of(word)) - STOP_WORDS
 
 
 class Question:
@@ -36,6 +44,16 @@ class Question:
         content = [word for word in words if word not in STOP_WORDS] or words
         self.words: Sequence[str] = content[:_WORDS_MAX]
         self.stems: dict[str, str] = {word: (stems_of(word) or [word])[0] for word in self.words}
+        self.ambiguous: frozenset[str] = frozenset(
+            stem for word, stem in self.stems.items() if stem in _stop_stems() and word not in STOP_WORDS
+        )
+        """Stems that the index has mostly from stop words; only the text shows which word it contains."""
+
+    @property
+    def lookups(self) -> list[str]:
+        """The stems worth looking up in an index without its texts: `hi` would find every `his`."""
+        stems = dict.fromkeys(self.stems[word] for word in self.words)
+        return [stem for stem in stems if stem not in self.ambiguous or len(stem) > _GREETING_CHARS_MAX]
 
 
 class Relevance:
@@ -47,6 +65,7 @@ class Relevance:
         """`begun` is a word still being typed: words that begin with it count half."""
         self._begun = begun
         self._begun_stem = question.stems.get(begun)
+        self._ambiguous = question.ambiguous
         self._weights: dict[str, float] = {}
         for word, stem in question.stems.items():
             count = frequencies.get(stem, 0)
@@ -89,6 +108,10 @@ class Relevance:
                 return 0.0, False  # most texts share no word with the query, and finding stems is slow
         stems = Counter(stems_of(text[:_SCORED_CHARS_MAX]))
         length = sum(stems.values())
+        if self._ambiguous and not self._ambiguous.isdisjoint(stems):
+            told = [word for word in words_of(text[:_SCORED_CHARS_MAX]) if word not in STOP_WORDS]
+            other = Counter(stem for word in told for stem in stems_of(word))
+            stems.update({stem: other[stem] - stems[stem] for stem in self._ambiguous})
         slack = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / _LENGTH_USUAL)
         gained, has_all = 0.0, True
         for stem, weight in self._weights.items():

@@ -5,6 +5,7 @@ import re
 from memplane.extract.english import FILLERS, PRONOUNS, base_form, is_finite, word_class
 from memplane.extract.proposition import USER, Proposition, Tense
 from memplane.extract.sentences import Sentence
+from memplane.extract.time import find_times
 from memplane.types import Role
 
 # Schedules: `The meeting moved to Thursday`, `the deadline is May 15`.
@@ -18,23 +19,29 @@ _DUE = re.compile(
     r"(?P<verb>(?:is|was|has been|will be|got|moved|changed|slipped)(?: now| been| being)?"
     r"(?: (?:moved|pushed|postponed|rescheduled|delayed|changed|shifted|brought forward|scheduled|set|due))?(?: back)?"
     r"(?: (?:to|on|at|for|by|until|in))?) "
-    r"(?P<value>(?:(?:next|this|on|late|early|mid|end of|the end of) )?(?:monday|tuesday|wednesday|thursday|friday"
-    r"|saturday|sunday|january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|tomorrow|today|tonight|week|month|quarter|q[1-4]|\d)\b.*)",
+    r"(?P<value>.+)",
     re.IGNORECASE,
 )
+_DATED = re.compile(
+    r"(?:(?:next|this|on|late|early|mid|end of|the end of) )?(?:monday|tuesday|wednesday|thursday|friday"
+    r"|saturday|sunday|january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|tomorrow|today|tonight|week|month|quarter|q[1-4]|\d)\b",
+    re.IGNORECASE,
+)
+"""Times a deadline may begin with, also those that `find_times` needs more words for."""
 _MOVED = re.compile(
     r"moved|pushed|postponed|rescheduled|delayed|changed|shifted|forward|slipped|now", re.IGNORECASE
 )
 _ARTICLE = re.compile(r"(?:the|our|my|this|that) ", re.IGNORECASE)
 _SCHEDULE_CONFIDENCE = 0.8
+_VALUE_CHARS_MAX = 60
 
 
 def read_schedule(text: str, sentence: Sentence, role: str) -> Proposition | None:
     found = _DUE.fullmatch(text[sentence.start : sentence.end].rstrip(" .!"))
-    if found is None or sentence.question:
+    if found is None or sentence.question or not _is_time(found["value"]):
         return None
-    what = " ".join(found["what"].lower().split())
+    what = " ".join(found["what"].split())
     return Proposition(
         subject=USER,
         predicate="has_deadline",
@@ -44,11 +51,22 @@ def read_schedule(text: str, sentence: Sentence, role: str) -> Proposition | Non
         end=sentence.end,
         confidence=_SCHEDULE_CONFIDENCE if role == USER else _SCHEDULE_CONFIDENCE / 2,
         update=_MOVED.search(found["verb"]) is not None,
-        topic=_ARTICLE.sub("", what, count=1),
+        topic=_ARTICLE.sub("", what.lower(), count=1),
         when=found["value"].strip(),
         ordinal=sentence.ordinal,
         role=role,
     )
+
+
+def _is_time(value: str) -> bool:
+    """Whether the meeting is `15 April 2027`, and not `15 people`, nor `Friday and Tom owns the agenda`."""
+    _, conjunction, rest = value.partition(" and ")
+    if conjunction and any(map(is_finite, rest.lower().split())):
+        return False
+    if _DATED.match(value):
+        return True
+    first = next(iter(find_times(value[:_VALUE_CHARS_MAX], 0)), None)
+    return first is not None and first.kind != "duration" and first.start <= len("on the ")
 
 
 _OF = re.compile(

@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from itertools import pairwise
 
 from memplane.clock import DAY, to_datetime, to_instant
 from memplane.extract.english import is_past
@@ -17,14 +18,34 @@ _STORED_CHARS_MAX = 2_000
 _WORDS_MAX = 12
 _LEAD_CHARS_MAX = 200
 
-_SINCE = re.compile(r"\b(?:since|ago|last|for the past|have been|has been)\b", re.IGNORECASE)
+_SINCE = re.compile(
+    r"\b(?:since|ago|last(?! (?:\w+ ){1,2}(?:of|in)\b)|for the past|have been|has been)\b", re.IGNORECASE
+)
+"""`Last week` is past, `the last week of March` may be ahead."""
 _PUTS_OFF = r"\b(?:moved|rescheduled|postponed|pushed(?: back)?|shifted|delayed)\b"
 _MAY_PUT_OFF = re.compile(_PUTS_OFF, re.IGNORECASE)
 _PUT_OFF = re.compile(rf"{_PUTS_OFF}.*\b(?:to|until)\s(?:the\s)?$", re.IGNORECASE)
 """Before a time: `the exam was moved to March`, but not `I moved to Rome in March`."""
 _AHEAD = re.compile(
-    r"\b(?:will|shall|going to|plans?|planned|planning|next|upcoming|due|deadline)\b", re.IGNORECASE
+    r"\b(?:will|shall|going to|plans?|planned|planning|next|upcoming|due|deadline)\b|\w['\u2019]ll\b"
+    r"|(?:\b(?:am|is|are)|['\u2019](?:m|s|re)) (?:getting|having|coming|flying|leaving|moving|starting|visiting|meeting|hosting"
+    r"|travell?ing|returning|opening|closing|launching)\b",
+    re.IGNORECASE,
 )
+_PRESENT = re.compile(
+    r"\b(?:is|are|am|must|should|can|let|remind|please|needs?|leaves?|starts?|begins?|opens?|closes?|fly|flies|arrives?"
+    r"|expires?|ends?|meet|see|book|schedule|takes)\b|\w['\u2019](?:s|re|m) (?:\w+ing|on|at|in|due)\b",
+    re.IGNORECASE,
+)
+"""Verbs of what is ahead, where none is in the past: `the exam is on the 20th`, `we fly on the 12th`."""
+_ANCHORED = re.compile(
+    r"\b(?:later|earlier|afterwards?|following|previous|same|the next|(?:day|night|week|month|year|weekend|morning|evening)"
+    r" (?:after|before))\b",
+    re.IGNORECASE,
+)
+"""Words of a time that is counted from one said before, as in `I applied on 4 May and heard back two weeks later`."""
+_PASSIVE = frozenset({"is", "are", "am", "be", "get", "gets", "s", "re"})
+"""Before a participle: `the shop is closed till Monday` is no past."""
 _WORD = re.compile(r"[a-z]+")
 _SENTENCE_END = re.compile(r"[.!?…]\s|\n")
 _BEFORE_TIME = re.compile(
@@ -40,9 +61,11 @@ def claimed_times(text: str, start: int, end: int, at: datetime, tense: Tense) -
     Events are in the past; states, as in `the exam is in January`, are ahead unless they began before.
     """
     quote = text[start:end]
+    lead = text[max(0, start - _LEAD_CHARS_MAX) : start] if _ANCHORED.search(quote) else ""
     ahead = (tense is not Tense.PAST and _SINCE.search(quote) is None) or _is_put_off(quote)
     prefer: Prefer = "future" if ahead else "past"
-    return _times(quote, at, prefer) or _times(_introduction(text, start), at, prefer)
+    own = _times(lead + quote, at, prefer, len(lead))
+    return own or _times(_introduction(text, start), at, prefer)
 
 
 def stored_times(text: str, at: datetime) -> tuple[MentionedTime, ...]:
@@ -54,7 +77,9 @@ def stored_times(text: str, at: datetime) -> tuple[MentionedTime, ...]:
     if _AHEAD.search(text) or _is_put_off(text):
         return _times(text, at, "future")
     words = _WORD.findall(text.lower())[:_WORDS_MAX]
-    return _times(text, at, "past" if any(map(is_past, words)) else "none")
+    if any(is_past(word) and before not in _PASSIVE for before, word in pairwise(["", *words])):
+        return _times(text, at, "past")
+    return _times(text, at, "future" if _PRESENT.search(text) else "none")
 
 
 def _is_put_off(text: str) -> bool:
@@ -74,9 +99,9 @@ def _introduction(text: str, start: int) -> str:
     return lead if _BEFORE_TIME.fullmatch(rest) else ""
 
 
-def _times(text: str, at: datetime, prefer: Prefer) -> tuple[MentionedTime, ...]:
+def _times(text: str, at: datetime, prefer: Prefer, start: int = 0) -> tuple[MentionedTime, ...]:
     found = find_times(text, to_instant(at), prefer=prefer) if text else []
-    return tuple(_told(mention) for mention in found if _is_told(mention))[:_TIMES_MAX]
+    return tuple(_told(time) for time in found if time.start >= start and _is_told(time))[:_TIMES_MAX]
 
 
 def _is_told(mention: TimeMention) -> bool:

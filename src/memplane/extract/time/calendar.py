@@ -24,7 +24,7 @@ class TimeMention(NamedTuple):
 
     `granularity` is how precisely it was said: a year is not its first of January. A `duration` has no place of its
     own in time; its range touches the reference only to show its length. A `recurring` one shows its occurrence
-    nearest to the reference on the preferred side.
+    nearest to the reference on the preferred side, or the stretch in which it recurred, as in `every Monday in May`.
     """
 
     start: int
@@ -34,6 +34,8 @@ class TimeMention(NamedTuple):
     until: Instant
     granularity: Granularity
     kind: Kind
+    every: str | None = None
+    """How often a `recurring` one comes back: `week`, `2 weeks`, `6 hours`."""
 
 
 MONTHS = 12
@@ -42,8 +44,9 @@ SATURDAY = 5
 MONTHS_OF_QUARTER = 3
 YEARS_OF_DECADE = 10
 
-SEASON_STARTS = ((3, 20), (6, 21), (9, 23), (12, 21))
-"""Spring, summer, autumn, winter: the almanac's, on the northern half where most English is written."""
+SEASON_STARTS = ((3, 1), (6, 1), (9, 1), (12, 1))
+"""Spring, summer, autumn, winter by whole months, as people speak of them: snow on 5 December falls in winter. They
+are those of the northern half, where most English is written."""
 
 GRAIN: dict[str, Granularity] = {
     "decade": "year",

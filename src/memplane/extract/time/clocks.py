@@ -5,7 +5,17 @@ from datetime import timedelta, timezone
 
 from memplane.extract.time.frame import Clock, Frame
 from memplane.extract.time.tokens import TokenLine, cardinal
-from memplane.extract.time.words import ABOUT, MONTH, ORDINAL_SUFFIX, PART, UNIT, WEEKDAY, ZONE_HOURS, listed
+from memplane.extract.time.words import (
+    ABOUT,
+    CARDINAL,
+    MONTH,
+    ORDINAL_SUFFIX,
+    PART,
+    UNIT,
+    WEEKDAY,
+    ZONE_HOURS,
+    listed,
+)
 
 Rule = tuple[int, Frame]
 Read = tuple[int, Clock]
@@ -156,16 +166,26 @@ def _past(line: TokenLine, at: int) -> Read | None:
         named = line.word(end) in {"minutes", "minute", "mins", "min"}
         end += named
     sign = {"past": 1, "after": 1, "to": -1, "before": -1, "till": -1}.get(line.word(end))
+    if sign is None and line.word(at) == "half" and led(line, at):  # British: `at half six`
+        return _half_hour(line, end)
     if sign is None or (sign < 0 and minutes <= NOON and not named and not led(line, at)):
         return None
+    spelled = line.number(at) is None
     hour = _clock_hour(line, end + 1) or (
-        _hour(line, end + 1) if line.word(at) in {"half", "quarter"} else None
+        _hour(line, end + 1) if line.word(at) in {"half", "quarter"} or (spelled and led(line, at)) else None
     )
     if hour is None or hour[1].minute:
         return None
     end, whole = hour
     total = (whole.hour * MINUTES + sign * minutes) % (HOURS * MINUTES)
     return end, whole._replace(hour=total // MINUTES, minute=total % MINUTES)
+
+
+def _half_hour(line: TokenLine, at: int) -> Read | None:
+    found = cardinal(line, at)
+    if found is None or not 1 <= found[1] <= NOON or counts_noun(line, found[0]):
+        return None
+    return found[0], Clock(found[1], 30)
 
 
 def _spelled_out(line: TokenLine, at: int) -> Read | None:
@@ -193,6 +213,17 @@ def _spelled_minute(line: TokenLine, at: int) -> tuple[int | None, int]:
     if found is None or line.number(start) is not None or not _TENS_OF_MINUTES <= found[1] < MINUTES:
         return None, at
     return found[1], found[0]
+
+
+def spelled_clock(line: TokenLine, at: int) -> Rule | None:
+    """`ten thirty`, `twelve oh three`: a time where nothing else is said; `three twenty` may be a price."""
+    found = cardinal(line, at)
+    if found is None or line.number(at) is not None or not 0 < found[1] <= NOON:
+        return None
+    minute, end = _spelled_minute(line, found[0])
+    if minute is None or (minute % 15 and minute >= _TENS_OF_MINUTES):
+        return None
+    return end, Frame(clock=Clock(found[1], minute), strong=False)
 
 
 def hour_at(line: TokenLine, at: int) -> Read | None:
@@ -274,14 +305,17 @@ def _bare_rule(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | 
     if counts_noun(line, right[0] if right else end) and not (right and _explicit(right[1])):
         return None
     ranged = right is not None and (_explicit(right[1]) or frame.days is not None or (lead and frame.daily()))
+    if right is not None and line.word(at - 1) in {"between", "from"}:
+        ranged = ranged or line.word(right[0]) in _BESIDE or _in_part(line, right[0])
     if ranged or first.half is not None or (lead and line.word(end) in ZONE_HOURS):
         return _finish(line, at, left, strong=True)
     parted = frame.part is not None and (lead or first.hour <= NOON)
     if parted or (lead and frame.daily()):
         return _finish(line, at, left, strong=False)
-    beside = line.word(end) in _BESIDE or _in_part(line, end)
+    on_day = lead and line.word(end) == "on" and line.word(end + 1) in WEEKDAY
+    beside = line.word(end) in _BESIDE or on_day or _in_part(line, end)
     fits = frame == Frame() and first.hour <= NOON and beside
-    return (end, Frame(clock=first, strong=False)) if fits else None
+    return (end, Frame(clock=first, strong=lead and _in_part(line, end))) if fits else None
 
 
 _BESIDE = frozenset({"tomorrow", "tonight", "yesterday"})
@@ -319,7 +353,10 @@ _BETWEEN = frozenset({"between"}) | ABOUT
 
 
 def _plain_hour(line: TokenLine, at: int) -> bool:
-    return line.number(at) is not None and not _dateish(line, at + 1)
+    spelled = (
+        line.word(at) in CARDINAL and 0 < CARDINAL[line.word(at)] <= NOON and not counts_noun(line, at + 1)
+    )
+    return spelled or (line.number(at) is not None and not _dateish(line, at + 1))
 
 
 def _finish(line: TokenLine, at: int, read: Read, *, strong: bool) -> Rule | None:

@@ -1,10 +1,19 @@
-"""Dates in words: 15th of March, March 15 2024, Mar '24, the 5th, Q3, week 36, the 1990s, two thousand ten."""
+"""Dates in words: 15th of March, March 15 2024, Mar '24, the 5th, Q3, week 36, the 1990s."""
 
-from memplane.extract.time.calendar import YEARS_OF_DECADE
+from memplane.extract.time.calendar import MONTHS, YEARS_OF_DECADE
 from memplane.extract.time.frame import Frame, TimeContext
-from memplane.extract.time.numeric import CENTURY, DAYS_MAX, YEAR_DIGITS, YEAR_MAX, YEAR_MIN, free, full_year
-from memplane.extract.time.tokens import TokenLine, cardinal, ordinal
-from memplane.extract.time.words import AMBIGUOUS, MODIFIER, MONTH, WEEKDAY, listed
+from memplane.extract.time.numeric import (
+    CENTURY,
+    DAYS_MAX,
+    YEAR_DIGITS,
+    YEAR_MAX,
+    YEAR_MIN,
+    YEAR_OLD,
+    free,
+    full_year,
+)
+from memplane.extract.time.tokens import TokenLine, ordinal
+from memplane.extract.time.words import AMBIGUOUS, DECADE, MODIFIER, MONTH, WEEKDAY, listed
 
 Rule = tuple[int, Frame]
 
@@ -84,8 +93,9 @@ def month_day(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     month = month_name(line, at)
     if month is None:
         return None
-    start = month[0] + (line.word(month[0]) == "the")
-    found = _days(line, start)
+    joined = line.word(month[0]) in {"-", "/"} and line.glued(month[0]) and line.glued(month[0] + 1)
+    start = month[0] + (joined or line.word(month[0]) == "the")
+    found = _day_joined(line, start) if joined else _days(line, start)
     if found is None or _is_clock(line, start, found[0]):
         return None
     end, days, named = found
@@ -96,6 +106,54 @@ def month_day(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     end, year = year_after(line, end, context, short=False)
     weak = line.word(at) in AMBIGUOUS and not (named or year or line.capital(at)) and _counts_noun(line, end)
     return end, Frame(year=year, month=month[1], days=days, strong=not weak)
+
+
+def _day_joined(line: TokenLine, at: int) -> tuple[int, tuple[int, int], bool] | None:
+    """The day of `Sep-23-2020`: what follows its dash is the year, not another day."""
+    found = _day(line, at)
+    return found and (found[0], (found[1], found[1]), found[2])
+
+
+def year_month_day(line: TokenLine, at: int) -> Rule | None:
+    """`2019/aug/01`, `2019-Aug-01`, `2019 Aug 1`, and `20230514` in one."""
+    year = line.number(at)
+    if year is None or _goes_on(line, at):
+        return None
+    if line.digits(at) == len("20230514"):
+        return _one_number(line, at)
+    if line.digits(at) != YEAR_DIGITS or not YEAR_MIN <= year <= YEAR_MAX:
+        return None
+    sign = line.word(at + 1) if line.glued(at + 1) and line.word(at + 1) in {"-", "/", "."} else ""
+    month = MONTH.get(line.word(at + 1 + bool(sign)))
+    day_at = at + 2 + 2 * bool(sign)
+    if (
+        month is None
+        or (sign and line.word(day_at - 1) != sign)
+        or (not sign and line.word(at + 1) in AMBIGUOUS)
+    ):
+        return None
+    day = line.number(day_at)
+    if day is None or not 1 <= day <= DAYS_MAX or (not sign and line.word(day_at + 1).isalpha()):
+        return None
+    return day_at + 1, Frame(year=year, month=month, days=(day, day))
+
+
+def _one_number(line: TokenLine, at: int) -> Rule | None:
+    """Eight digits that are a date of the last and the next few decades; an order number seldom is."""
+    text = line.word(at)
+    year, month, day = int(text[:4]), int(text[4:6]), int(text[6:])
+    if not (_RECENT <= year <= YEAR_MAX and 1 <= month <= MONTHS and 1 <= day <= DAYS_MAX):
+        return None
+    return at + 1, Frame(year=year, month=month, days=(day, day))
+
+
+_RECENT = 1950
+
+
+def _goes_on(line: TokenLine, at: int) -> bool:
+    """Whether other numbers stand beside it, as in a phone number; `20190704_1200` is a file's name."""
+    before, after = line.number(at - 1) is not None, line.number(at + 1) is not None
+    return before or (after and line.text[line.tokens[at].end] != "_")
 
 
 def _is_clock(line: TokenLine, start: int, end: int) -> bool:
@@ -115,9 +173,13 @@ def year_after(line: TokenLine, at: int, context: TimeContext, *, short: bool) -
     number = line.number(start)
     if number is None or line.word(start + 1) in {":", "am", "pm", "h"} or _is_clock(line, start, start + 1):
         return at, None
-    if line.digits(start) == YEAR_DIGITS and YEAR_MIN <= number <= YEAR_MAX:
+    old = (
+        YEAR_OLD <= number < YEAR_MIN and number % CENTURY >= _MINUTES
+    )  # `14 July 1789`; 1815 is a time of day
+    if line.digits(start) == YEAR_DIGITS and (old or YEAR_MIN <= number <= YEAR_MAX):
         return start + 1, number
-    if line.digits(start) == 2 and (short or line.word(start - 1) == "'"):  # noqa: PLR2004  two digits, as in '24
+    of = line.word(at) == "of" and number > DAYS_MAX
+    if line.digits(start) == len("24") and (short or of or line.word(start - 1) == "'"):
         return start + 1, full_year(line.word(start), context.now.year)
     return at, None
 
@@ -164,8 +226,13 @@ def day_alone(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | N
         return (end, Frame(days=days, strong=False)) if article and not words and frame == Frame() else None
     if (line.word(end) == "." and line.number(at) is not None) or _counts_noun(line, end):
         return None
-    strong = named and not words and (article or lead)
+    spelled_out = words and line.word(at - 1) in {"on", "by", "until", "since"} and days[0] > _PLACES
+    strong = named and (not words or spelled_out) and (article or lead)
     return end, Frame(days=days, strong=strong)
+
+
+_PLACES = 3
+"""`On the second` may be the second of anything; `on the thirtieth` is a day."""
 
 
 def _day_of_month(line: TokenLine, at: int) -> bool:
@@ -189,6 +256,9 @@ _AFTER_DAY = frozenset(
 )
 
 
+_BEFORE_OLD = frozenset({"in", "since", "circa", "year", "until", "before", "after", "from"})
+
+
 def year_alone(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | None:
     """`2014`, `the year 2014`, `2014 AD`."""
     number = line.number(at)
@@ -199,9 +269,11 @@ def year_alone(line: TokenLine, at: int, frame: Frame, *, lead: bool) -> Rule | 
     if (
         number is None
         or line.digits(at) != YEAR_DIGITS
-        or not YEAR_MIN <= number <= YEAR_MAX
+        or not (YEAR_OLD if lead else YEAR_MIN) <= number <= YEAR_MAX
         or _other(line, at)
     ):
+        return None
+    if number < YEAR_MIN and (line.word(at - 1) not in _BEFORE_OLD or _counts_noun(line, end)):
         return None
     if line.word(end) in {"ad", "ce"}:
         return end + 1, Frame(year=number)
@@ -221,19 +293,10 @@ def _other(line: TokenLine, at: int) -> bool:
     return line.word(end) in {"bc", "bce"} or (line.word(end) == "b" and line.word(end + 2) == "c")
 
 
-_DECADES = {
-    name: 10 * tens
-    for tens, name in enumerate(
-        ["twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties"],
-        start=2,
-    )
-}
-
-
 def decade(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     """`the 1990s`, `the 90s`, `the nineties`."""
     word, number = line.word(at), line.number(at)
-    end, tens = at + 1, _DECADES.get(word)
+    end, tens = at + 1, DECADE.get(word)
     introduced = line.word(at - 1) in {"the", "early", "mid", "late", "'", "-"}
     if number is not None and line.word(at + 1) == "s" and line.glued(at + 1) and free(line, at):
         end, tens = at + 2, number
@@ -263,6 +326,8 @@ def quarter(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
         return at + 3, Frame(
             quarter=line.number(at + 2), year=full_year(line.word(at)[-4:], context.now.year)
         )
+    if line.word(at) == "h" and line.glued(at + 1) and line.word(at + 1) in {"1", "2"}:
+        return _half_year(line, at, context)
     found = ordinal(line, at)
     if found is None or found[1] > _QUARTERS or line.word(found[0]) not in {"quarter", "qtr"}:
         return None
@@ -270,12 +335,26 @@ def quarter(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     return end, Frame(quarter=found[1], year=year)
 
 
+def _half_year(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
+    """`H1 2023`; `H2` alone is a heading."""
+    end, year = year_after(line, at + 2, context, short=False)
+    return None if year is None else (end, Frame(nth=(int(line.word(at + 1)), "half"), year=year))
+
+
 def _in_year(line: TokenLine, at: int) -> bool:
     return 1 <= (line.number(at) or 0) <= _QUARTERS
 
 
 def week_number(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
-    """`week 36`, `week 36 of 2017`."""
+    """`week 36`, `week 36 of 2017`, `2017-W36`."""
+    if (
+        line.digits(at) == YEAR_DIGITS
+        and line.word(at + 1) == "-"
+        and line.word(at + 2) == "w"
+        and line.glued(at + 3)
+    ):
+        iso = line.number(at + 3)
+        return (at + 4, Frame(week=iso, year=line.number(at))) if iso and iso <= _WEEKS else None
     if (
         line.word(at) != "week"
         or line.number(at + 1) is None
@@ -293,15 +372,6 @@ def weekday(line: TokenLine, at: int) -> Rule | None:
     found = WEEKDAY.get(line.word(at).removesuffix("'s"))
     if found is None:
         return None
-    return after_name(line, at), Frame(weekday=found, strong=line.word(at) not in AMBIGUOUS)
-
-
-def spelled_year(line: TokenLine, at: int) -> Rule | None:
-    """`two thousand ten`, `two thousand and nineteen`."""
-    if line.word(at) != "two" or line.word(at + 1) != "thousand":
-        return None
-    start = at + 2 + (line.word(at + 2) == "and")
-    found = cardinal(line, start)
-    if found is None or found[1] >= CENTURY or line.number(start) is not None:
-        return None
-    return found[0], Frame(year=2000 + found[1], strong=False)
+    owns_nothing = line.word(at).endswith("'s") and not line.word(at + 1).isalnum()  # `we eat at Friday's`
+    weak = line.word(at) in AMBIGUOUS or owns_nothing
+    return after_name(line, at), Frame(weekday=found, strong=not weak)

@@ -5,14 +5,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from memplane.extract.time.calendar import SATURDAY, Kind, LocalSpan, add_units, floor, nth_weekday, period
+from memplane.extract.english import is_finite, is_past
+from memplane.extract.time.calendar import SATURDAY, Kind, LocalSpan, add_units, floor, period
 from memplane.extract.time.clocks import counts_noun
+from memplane.extract.time.durations import FINER, Duration, duration, plural, shifted, unit_at
 from memplane.extract.time.frame import Frame, TimeContext
-from memplane.extract.time.grammar import ParsedFrame, extend, parse_frame
-from memplane.extract.time.relative import FINER, plural, unit_at, weekday_span
+from memplane.extract.time.grammar import ParsedFrame, parse_frame
+from memplane.extract.time.numeric import YEAR_MIN
+from memplane.extract.time.relative import weekday_span
+from memplane.extract.time.repeats import nearest_weekend, repeat
 from memplane.extract.time.resolve import resolve
-from memplane.extract.time.tokens import TokenLine, amount, ordinal
-from memplane.extract.time.words import MONTH, PART, SEASON, UNIT, WEEKDAY, WEEKDAYS_PLURAL
+from memplane.extract.time.tokens import TokenLine, ordinal
+from memplane.extract.time.words import HOT, WEEKDAY
+from memplane.extract.time.years import ends_phrase, years_in_a_row
 
 OPEN_PAST = datetime(1, 1, 1)  # noqa: DTZ001  local time, as everywhere below `find`
 OPEN_FUTURE = datetime(9999, 12, 31)  # noqa: DTZ001  as above
@@ -31,14 +36,20 @@ class Expression(NamedTuple):
     kind: Kind
     strong: bool
     frame: Frame = Frame()
+    every: str | None = None
 
 
 def expression(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """The expression that starts at this token, the most specific reading first."""
     for rule in (
         _recurring,
+        _years,
+        _other_day,
+        _around,
+        _week_on,
         _within,
         _lasting,
+        _prior_to,
         _bounded,
         _offset,
         _week_of,
@@ -75,11 +86,10 @@ def _one(line: TokenLine, parsed: ParsedFrame, context: TimeContext) -> Expressi
     if span is None:
         return None
     frame = parsed.frame
-    length = _length(line, parsed.end + 1) if line.word(parsed.end) == "for" else None
+    length = duration(line, parsed.end + 1) if line.word(parsed.end) == "for" else None
     if length is not None:
-        end, unit, count = length
-        lasting = LocalSpan(span.begin, add_units(span.begin, unit, count), span.grain)
-        return Expression(parsed.start, end, lasting, "range", strong=True)
+        lasting = LocalSpan(span.begin, shifted(span.begin, length, 1), span.grain)
+        return Expression(parsed.start, length.end, lasting, "range", strong=True)
     return Expression(parsed.start, parsed.end, span, _kind(frame), frame.strong, frame)
 
 
@@ -133,7 +143,8 @@ def _share(one: Frame, two: Frame) -> tuple[Frame, Frame]:
         one = msgspec.structs.replace(one, year=two.year - later)
     if one.days is not None and one.month is None and two.month is not None:
         one = msgspec.structs.replace(one, month=two.month)
-    if one.days is not None and one.month is None and one.anchor is None and two.anchor is not None:
+    placed = one.days is not None and one.month is None
+    if (placed or one.weekday is not None) and one.anchor is None and two.anchor is not None:
         one = msgspec.structs.replace(one, anchor=two.anchor)
     if not two.dated() and one.dated():
         names = ("year", "month", "days", "weekday", "holiday", "offset", "anchor", "nth")
@@ -146,26 +157,58 @@ def _share(one: Frame, two: Frame) -> tuple[Frame, Frame]:
     return one, two
 
 
+def _prior_to(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
+    """`prior to 2005`: before it."""
+    if line.word(at) != "prior" or line.word(at + 1) != "to":
+        return None
+    first = parse_frame(line, at + 2, context)
+    found = first and _bound(line, at, "before", first, context)
+    return found and found._replace(strong=True)
+
+
 def _bounded(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
-    """`between X and Y`, `from X to Y`, `since X`, `until X`, `by X`."""
+    """`between X and Y`, `from X to Y`, `from X onwards`, `since X`, `until X`, `by X`."""
     word = line.word(at)
-    if word != "between" and word not in _LATER and word not in _EARLIER:
+    came_by = word == "by" and line.word(at - 1) in _COME_BY
+    if came_by or (word != "between" and word not in _LATER and word not in _EARLIER):
         return None
     first = parse_frame(line, at + 1, context)
     if first is None:
         return None
+    if word == "from" and line.word(first.end) in {"onwards", "onward"}:
+        found = _bound(line, at, "since", first, context)
+        return found and found._replace(end=first.end + 1, strong=True)
     both = _range(line, first, context, _AND if word == "between" else _TO)
     if both is None and _several(first.frame):
         both = _one(line, first, context)
     if both is not None:
         return both._replace(start=at if word in {"from", "between"} else both.start, strong=True)
-    if word == "between" or (word == "from" and first.frame.clock is None):
+    opens = first.frame.clock is not None and first.frame.year is None
+    if word == "between" or (word == "from" and not opens):
         # `from 2 pm` opens a range; `the picture from March` only says when.
         return None
     return _bound(line, at, word, first, context)
 
 
 _AND = frozenset({"and", "-", "to"})
+_COME_BY = frozenset(
+    {
+        "come",
+        "comes",
+        "came",
+        "coming",
+        "drop",
+        "dropped",
+        "stop",
+        "stopped",
+        "swing",
+        "swung",
+        "pass",
+        "passed",
+        "went",
+    }
+)
+"""`He came by on Monday` is no bound."""
 
 
 def _several(frame: Frame) -> bool:
@@ -194,61 +237,53 @@ def _bound(
 
 
 def _within(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
-    """`within two weeks`: from now on, for so long."""
+    """`within two weeks`: from now on for so long, or from the time before it."""
     if line.word(at) != "within" or (
         line.word(at + 1) in {"the", "a"} and line.word(at + 2) in {"last", "past"}
     ):
         return None
-    found = _length(line, at + 1)
-    if found is None or line.word(found[0]) == "of":
+    found = duration(line, at + 1)
+    if found is None or line.word(found.end) == "of":
         return None
-    end, unit, count = found
-    until = floor(add_units(context.now, unit, count), FINER[unit])
-    if until <= context.now:
+    since = context.anchor.begin if context.anchor is not None and context.prefer == "past" else context.now
+    until = floor(shifted(since, found, 1), FINER.get(found.unit, "day"))
+    if until <= since:
         return None
-    return Expression(
-        at, end, LocalSpan(context.now, until, period(context.now, unit).grain), "range", strong=True
-    )
-
-
-def _length(line: TokenLine, at: int) -> tuple[int, str, float] | None:
-    found = amount(line, at)
-    unit = found and unit_at(line, found[0])
-    if not found or not unit or not 0 < found[1] < 10_000:  # noqa: PLR2004  more is not a length of time
-        return None
-    return unit[0], unit[1], found[1]
+    grain = period(since, found.unit).grain
+    return Expression(at, found.end, LocalSpan(since, until, grain), "range", strong=True)
 
 
 def _lasting(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`for three weeks`; with `from 18 December` behind it, a range; without, a duration that only shows its length."""
-    found = _length(line, at + 1) if line.word(at) == "for" else None
+    found = duration(line, at + 1) if line.word(at) == "for" else None
     if found is None or _offset(line, at + 1, context) is not None:
         return None
-    end, unit, count = found
+    end = found.end
+    if line.word(end) == "from" and line.word(end + 1) in {"now", "today", "right"}:
+        return None
     if line.word(end) in {"from", "starting", "beginning", "since"}:
         start = end + 1 + (line.word(end + 1) in {"from", "on", "at"})
         first = parse_frame(line, start, context)
         span = first and resolve(first.frame, context)
         if first and span:
-            lasting = LocalSpan(span.begin, add_units(span.begin, unit, count), span.grain)
+            lasting = LocalSpan(span.begin, shifted(span.begin, found, 1), span.grain)
             return Expression(at, first.end, lasting, "range", strong=True)
     return _duration(line, at, found, context, strong=True)
 
 
 def _length_alone(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
     """`two nights`, which counts only where nothing else is said."""
-    found = _length(line, at)
+    found = duration(line, at)
     return found and _duration(line, at, found, context, strong=False)
 
 
 def _duration(
-    line: TokenLine, at: int, found: tuple[int, str, float], context: TimeContext, *, strong: bool
+    line: TokenLine, at: int, found: Duration, context: TimeContext, *, strong: bool
 ) -> Expression | None:
-    end, unit, count = found
+    end, unit = found.end, found.unit
     if line.word(end) in _NOT_AFTER_LENGTH or (unit == "second" and line.word(end - 2) in {"a", "the"}):
         return None
-    sign = 1 if context.prefer == "future" else -1
-    ends = sorted((context.now, add_units(context.now, unit, sign * count)))
+    ends = sorted((context.now, shifted(context.now, found, 1 if context.prefer == "future" else -1)))
     return Expression(
         at, end, LocalSpan(ends[0], ends[1], period(context.now, unit).grain), "duration", strong
     )
@@ -268,6 +303,8 @@ def _offset(line: TokenLine, at: int, context: TimeContext) -> Expression | None
     end, what, count = head
     sign = {"before": -1, "after": 1, "following": 1, "from": 1}.get(line.word(end), 0)
     if not sign or (line.word(end) == "from" and start == at and what.isdigit()):
+        return None
+    if line.word(end) == "from" and line.word(end + 1) in {"now", "today", "right"}:
         return None
     if (
         line.word(end + 1) in {"yesterday", "tomorrow", "last", "next"}
@@ -291,12 +328,12 @@ def _head(line: TokenLine, at: int) -> tuple[int, str, int] | None:
         return at + 1, str(weekday), 1
     unit = unit_at(line, at)
     if unit is not None and unit[1] not in {"second", "minute", "hour", "quarter", "season"}:
-        return (*unit, 1)
+        return None if plural(line, unit[0] - 1) else (*unit, 1)  # `I worked nights from 2010`
     nth = ordinal(line, at)
     if nth is not None and line.word(nth[0]) in WEEKDAY:
         return nth[0] + 1, str(WEEKDAY[line.word(nth[0])]), nth[1]
-    found = _length(line, at)
-    return (found[0], found[1], int(found[2])) if found and found[2] == int(found[2]) else None
+    found = duration(line, at)
+    return (found.end, found.unit, int(found.parts[0][0])) if found and found.whole else None
 
 
 def _beside(base: LocalSpan, what: str, count: int, *, named: bool) -> LocalSpan | None:
@@ -347,64 +384,112 @@ def _over_weekend(line: TokenLine, at: int, context: TimeContext) -> Expression 
         return None
     if line.word(unit[0]) in {"of", "before", "after"}:
         return None
-    return Expression(at + 1, unit[0], _nearest_weekend(context), "relative", strong=True)
+    return Expression(at + 1, unit[0], nearest_weekend(context), "relative", strong=True)
 
 
 def _recurring(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
-    """`every Monday at 9`, `each morning`, `on weekends`, `Tuesdays`."""
-    word = line.word(at)
-    if word in {"every", "each"}:
-        start = at + 1 + (line.word(at + 1) in {"other", "single", "second"})
-        frame = _repeated(line, start, context)
-        end = start + 1 if frame else start
-    else:
-        start = at + (word == "on")
-        frame = _plural(line, start, context, lead=word == "on")
-        end = start + 1 if frame else start
-    if frame is None:
+    """`every Monday at 9`, `once a week`, `on weekends`, `Tuesdays`."""
+    found = repeat(line, at, context)
+    return found and Expression(at, found.end, found.span, "recurring", strong=True, every=found.every)
+
+
+def _years(line: TokenLine, at: int, _context: TimeContext) -> Expression | None:
+    """`2014-2018`, `from 1939-45`."""
+    start = at + (line.word(at) in {"from", "during"})
+    found = years_in_a_row(line, start)
+    if found is None or not _means_years(line, start, found[0]):
         return None
-    end, whole = extend(line, end, frame, context)
-    span = resolve(whole, context)
-    return span and Expression(at, end, span, "recurring", strong=True)
+    return Expression(at, found[0], found[1], "range", strong=True)
 
 
-def _repeated(line: TokenLine, at: int, context: TimeContext) -> Frame | None:
-    word = line.word(at)
-    if word in WEEKDAY:
-        return Frame(weekday=WEEKDAY[word])
-    if word in MONTH:
-        return Frame(month=MONTH[word])
-    if word in SEASON:
-        return Frame(season=SEASON[word])
-    if word in PART:
-        return Frame(part=PART[word])
-    unit = UNIT.get(word)
-    if unit == "weekend":
-        return Frame(anchor=_nearest_weekend(context))
-    return Frame(anchor=period(context.now, unit)) if unit and unit != "second" else None
+def _means_years(line: TokenLine, start: int, end: int) -> bool:
+    """`2000-2500 calories` are no years, and `1500-2000` is a range of anything."""
+    before, after = line.word(start - 1), line.word(end)
+    if before in {"from", "during", "years", "between"}:
+        return True
+    hours = all((line.number(index) or 0) % 100 < 60 for index in (start, start + 2))  # noqa: PLR2004  minutes of an hour
+    if hours and (after in HOT or (line.number(start) or 0) < YEAR_MIN) and before != "(":
+        return False
+    even = all(line.word(index).endswith("00") for index in (start, start + 2))
+    return not even and (ends_phrase(line, end) or is_past(after) or after in _PERIOD_NOUNS)
 
 
-def _plural(line: TokenLine, at: int, context: TimeContext, *, lead: bool) -> Frame | None:
-    word = line.word(at)
-    if (
-        word in WEEKDAYS_PLURAL
-        and line.word(at + 1) not in {"ago", "back", "from"}
-        and not _counted(line, at)
-    ):
-        return Frame(weekday=WEEKDAYS_PLURAL[word])
-    if lead and word in {"weekends", "wkends"}:
-        return Frame(anchor=_nearest_weekend(context))
-    if lead and word == "weekdays":
-        return Frame(anchor=nth_weekday(period(context.now, "week"), min(context.now.weekday(), 4), 1))
-    return None
+_PERIOD_NOUNS = frozenset({"season", "period", "era", "winter", "war", "academic", "school", "period's"})
 
 
-def _counted(line: TokenLine, at: int) -> bool:
-    return amount(line, at - 1) is not None
+def _week_on(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
+    """`a week on Saturday`, `two weeks from Friday`, `Saturday week`, `a week tomorrow`: so much later than that day."""
+    weekday = WEEKDAY.get(line.word(at))
+    if weekday is not None and line.word(at + 1) in {"week", "fortnight"} and context.prefer != "past":
+        days = 14 if line.word(at + 1) == "fortnight" else 7
+        base = weekday_span(context.now, weekday, 1)
+        return Expression(
+            at, at + 2, _days_on(base, days), "relative", strong=not line.word(at + 2).isalpha()
+        )
+    found = duration(line, at)
+    if found is None or found.unit not in {"week", "fortnight", "day"} or line.word(at - 1) in _COUNTS_TIMES:
+        return None
+    if line.word(found.end) == "ago":
+        return _week_before(line, at, found, context)
+    end = found.end + (line.word(found.end) in {"on", "from", "this", "coming"})
+    weekday, length = WEEKDAY.get(line.word(end)), shifted(context.now, found, 1) - context.now
+    if weekday is not None and end > found.end and found.unit != "day":
+        base = weekday_span(context.now, weekday, 1)
+    elif line.word(end) == "tomorrow" and line.word(found.end) in {"from", "tomorrow"}:
+        base = period(context.now, "day", 1)
+    else:
+        return None
+    return Expression(at, end + 1, _days_on(base, length.days), "relative", strong=True)
 
 
-def _nearest_weekend(context: TimeContext) -> LocalSpan:
-    here = period(context.now, "weekend")
-    if context.prefer == "future" or here.begin <= context.now:
-        return here
-    return period(context.now, "weekend", -1)
+def _week_before(line: TokenLine, at: int, found: Duration, context: TimeContext) -> Expression | None:
+    """`a week ago last Friday`, `two weeks ago yesterday`: so much earlier than that day."""
+    end = found.end + 1 + (line.word(found.end + 1) in {"last", "on", "this"})
+    weekday, length = WEEKDAY.get(line.word(end)), context.now - shifted(context.now, found, -1)
+    if found.unit == "day":
+        return None
+    if weekday is not None:
+        base = weekday_span(context.now, weekday, -1)
+    elif line.word(end) == "yesterday":
+        base = period(context.now, "day", -1)
+    else:
+        return None
+    return Expression(at, end + 1, _days_on(base, -length.days), "relative", strong=True)
+
+
+_COUNTS_TIMES = frozenset({"once", "twice", "times", "days", "day", "hours", "nights"})
+
+
+def _days_on(base: LocalSpan, days: int) -> LocalSpan:
+    return period(base.begin + timedelta(days=days), "day")
+
+
+_OTHER_DAYS = 14
+"""`The other day` was within two weeks, and not today."""
+_ABOUT_HOLIDAY = timedelta(days=7)
+
+
+def _other_day(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
+    """`the other day`, `the other night`."""
+    said = (line.word(at), line.word(at + 1)) == ("the", "other") and line.word(at + 2) in {"day", "night"}
+    if not said or line.word(at - 1) in {"on", "and", "or", "than"} or line.word(at + 3) == "of":
+        return None
+    if is_finite(line.word(at + 3)):  # `Sunday is off, the other day varies`
+        return None
+    today = period(context.now, "day")
+    span = LocalSpan(today.begin - timedelta(days=_OTHER_DAYS), today.begin, "day")
+    return Expression(at, at + 3, span, "relative", strong=True)
+
+
+def _around(line: TokenLine, at: int, context: TimeContext) -> Expression | None:
+    """`around Christmas`: a week on either side."""
+    if line.word(at) not in {"around", "about"}:
+        return None
+    parsed = parse_frame(line, at + 1, context)
+    if parsed is None or parsed.frame.holiday is None or parsed.frame.clock or parsed.frame.part:
+        return None
+    span = resolve(parsed.frame, context)
+    if span is None:
+        return None
+    wide = LocalSpan(span.begin - _ABOUT_HOLIDAY, span.until + _ABOUT_HOLIDAY, "day")
+    return Expression(at, parsed.end, wide, "range", parsed.frame.strong, parsed.frame)

@@ -3,10 +3,11 @@
 from datetime import UTC, tzinfo
 
 from memplane.clock import Instant, to_datetime, to_instant
-from memplane.extract.time.calendar import Prefer, TimeMention
-from memplane.extract.time.expressions import Expression, expression
+from memplane.extract.time.calendar import LocalSpan, Prefer, TimeMention
+from memplane.extract.time.doubt import doubtful
+from memplane.extract.time.expressions import OPEN_FUTURE, OPEN_PAST, Expression, expression
 from memplane.extract.time.frame import TimeContext
-from memplane.extract.time.holidays import named
+from memplane.extract.time.holidays import NAME_STARTS, named
 from memplane.extract.time.numeric import DAYS_MAX, free
 from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import COLD, HOT, listed
@@ -17,6 +18,8 @@ from memplane.extract.time.words import COLD, HOT, listed
 _SOON = 5
 _SHORT_LINE = 8
 _ALONE_MAX = 24
+_ANCHOR_REACH = 40
+"""How many words later `the next day` may still count from a time; never in another paragraph."""
 _FILLER = frozenset(
     listed(
         "on in at the around about approximately by of for from a an during since until ~ just now early "
@@ -32,7 +35,7 @@ _DAY_CONTEXT = frozenset(["on", "since", "until", "till", "every", "each", "befo
 def warmth(line: TokenLine) -> list[bool]:
     """For each token, whether an expression may start there: most cannot, which is what makes the search quick."""
     hot = [
-        token.number is not None or token.text in HOT or named(line, at)
+        token.number is not None or token.text in HOT or (token.text[:3] in NAME_STARTS and named(line, at))
         for at, token in enumerate(line.tokens)
     ]
     if len(hot) <= _SHORT_LINE:
@@ -46,6 +49,8 @@ def warmth(line: TokenLine) -> list[bool]:
 
 def proves(line: TokenLine, found: Expression) -> bool:
     """Whether this is meant as a time: by its own words, by the word before it, or because there is nothing else."""
+    if doubtful(line, found.start, found.end, found.frame):
+        return False
     if found.strong:
         return True
     if _alone(line, found):
@@ -107,25 +112,33 @@ def find_times(
     line = TokenLine(text)
     mentions: list[TimeMention] = []
     warm = warmth(line)
-    at = 0
+    at = anchored_at = 0
     while at < len(line):
+        if context.anchor is not None and (at - anchored_at > _ANCHOR_REACH or line.breaks(at)):
+            context = context._replace(anchor=None)
         found = _at(line, at, context) if warm[at] else None
         if found is None:
             at += 1
             continue
-        mentions.append(found[1])
-        at = found[0]
+        at, mention, span = found
+        mentions.append(mention)
+        if (
+            mention.kind not in {"recurring", "duration"}
+            and span.begin > OPEN_PAST
+            and span.until < OPEN_FUTURE
+        ):
+            context, anchored_at = context._replace(anchor=span), at
     return mentions
 
 
-def _at(line: TokenLine, at: int, context: TimeContext) -> tuple[int, TimeMention] | None:
+def _at(line: TokenLine, at: int, context: TimeContext) -> tuple[int, TimeMention, LocalSpan] | None:
     if line.number(at) is not None and not free(line, at):
         return None
     try:
         found = expression(line, at, context)
         if found is None or not proves(line, found):
             return None
-        return found.end, _mention(line, found, context.zone)
+        return found.end, _mention(line, found, context.zone), found.span
     except (OverflowError, ValueError):
         # The years 1 to 9999 end somewhere: times beyond are not representable.
         return None
@@ -136,4 +149,6 @@ def _mention(line: TokenLine, found: Expression, zone: tzinfo) -> TimeMention:
     begin, until = (to_instant(moment.replace(tzinfo=zone)) for moment in found.span[:2])
     if until <= begin:
         raise ValueError("a time that does not exist where clocks were put forward")
-    return TimeMention(start, end, line.text[start:end], begin, until, found.span.grain, found.kind)
+    return TimeMention(
+        start, end, line.text[start:end], begin, until, found.span.grain, found.kind, found.every
+    )

@@ -17,6 +17,8 @@ class TimeContext(NamedTuple):
     prefer: Prefer
     zone: tzinfo
     day_first: bool | None
+    anchor: LocalSpan | None = None
+    """The last time mentioned before, which `two days later` counts from."""
 
 
 class Clock(NamedTuple):
@@ -42,6 +44,8 @@ class Frame(msgspec.Struct, frozen=True):
     weekday: int | None = None
     nth: tuple[int, str] | None = None
     """Third Monday, last week, fifth last day: the count and what is counted."""
+    run: int | None = None
+    """How many in a row: four of `the last four months of`."""
     week: int | None = None
     quarter: int | None = None
     decade: int | None = None
@@ -103,7 +107,8 @@ def merge(one: Frame, two: Frame) -> Frame | None:
         if first is not None and second is not None:
             return None
         slots[name] = second if first is None else first
-    both = Frame(**slots, strong=one.strong or two.strong or slots["days"] is not None)
+    edged = slots["edge"] is not None and slots["year"] is not None  # `late 2018`
+    both = Frame(**slots, strong=one.strong or two.strong or edged or slots["days"] is not None)
     return both if _fits(both) else None
 
 
@@ -130,6 +135,8 @@ def _fits(frame: Frame) -> bool:
     if frame.anchor is not None and (
         frame.year is not None or (frame.anchor.grain == "second" and frame.days)
     ):
+        return False
+    if frame.year is not None and frame.offset is not None:  # `I read 1984 last summer`
         return False
     if frame.weekday is None or frame.days is not None or frame.nth is not None:
         return True

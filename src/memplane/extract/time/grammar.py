@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from memplane.extract.time.clocks import clock_rule, hour_at
+from memplane.extract.time.anchored import anchored
+from memplane.extract.time.clocks import clock_rule, hour_at, spelled_clock
 from memplane.extract.time.dates import (
     day_alone,
     day_month,
@@ -12,11 +13,11 @@ from memplane.extract.time.dates import (
     month_alone,
     month_day,
     quarter,
-    spelled_year,
     week_number,
     weekday,
     year_after,
     year_alone,
+    year_month_day,
 )
 from memplane.extract.time.frame import Frame, TimeContext, merge
 from memplane.extract.time.holidays import holiday, named
@@ -33,6 +34,7 @@ from memplane.extract.time.relative import (
 )
 from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import ABOUT, COLD, HOT, JOIN, PART, PART_ALONE, SEASON, listed
+from memplane.extract.time.years import apostrophe_year, spelled_year
 
 Rule = tuple[int, Frame]
 
@@ -131,17 +133,24 @@ def _component(line: TokenLine, at: int, frame: Frame, context: TimeContext, lea
 def _from_number(line: TokenLine, at: int, frame: Frame, context: TimeContext, lead: str) -> Rule | None:
     if not free(line, at):
         return None
+    if line.word(at - 1) == "'":
+        short = apostrophe_year(line, at, context, lead=lead)
+        if short is not None:
+            return short
     hourly = lead in _TIME_LEADS or frame.days is not None or (lead == "from" and frame.daily())
     if frame.clock is None and hourly:
         timed = clock_rule(line, at, frame, lead=lead)
         if timed is not None:
             return timed
     return (
-        counted(line, at, context)
+        anchored(line, at, context)
+        or counted(line, at, context)
         or (None if frame.days else day_month(line, at, context))
+        or (None if frame.days else year_month_day(line, at))
         or numeric(line, at, frame, context)
         or decade(line, at, context)
         or quarter(line, at, context)
+        or week_number(line, at, context)
         or nth(line, at)
         or clock_rule(line, at, frame, lead=lead)
         or year_alone(line, at, frame, lead=lead in _YEAR_LEADS or frame.dated())
@@ -151,6 +160,8 @@ def _from_number(line: TokenLine, at: int, frame: Frame, context: TimeContext, l
 
 def _from_word(line: TokenLine, at: int, frame: Frame, context: TimeContext, lead: str) -> Rule | None:
     word = line.word(at)
+    if word == "'":
+        return apostrophe_year(line, at, context, lead=lead)
     if word not in HOT and word not in COLD and not named(line, at):
         return None
     if word == "mid" and line.word(at + 1) == "day":
@@ -158,7 +169,8 @@ def _from_word(line: TokenLine, at: int, frame: Frame, context: TimeContext, lea
     if word == "the":
         return _from_article(line, at, frame, context)
     return (
-        holiday(line, at)
+        anchored(line, at, context)
+        or holiday(line, at)
         or nth(line, at)
         or before_last(line, at, context)
         or day_word(line, at, context)
@@ -184,7 +196,8 @@ def _from_article(line: TokenLine, at: int, frame: Frame, context: TimeContext) 
         if found is not None and nth(line, at + 1) is None:
             return found
     return (
-        holiday(line, at)
+        anchored(line, at, context)
+        or holiday(line, at)
         or holiday(line, at + 1)
         or nth(line, at + 1)
         or before_last(line, at + 1, context)
@@ -195,6 +208,7 @@ def _from_article(line: TokenLine, at: int, frame: Frame, context: TimeContext) 
         or bare_period(line, at, frame, context)
         or decade(line, at + 1, context)
         or quarter(line, at + 1, context)
+        or _season_of_year(line, at + 1, context)
         or counted(line, at, context)
         or (year_alone(line, at + 1, frame, lead=True) if line.word(at + 1) == "year" else None)
         or (_noon(line, at + 1) if line.word(at + 1) in {"noon", "midday"} else None)
@@ -213,9 +227,10 @@ def _from_count(line: TokenLine, at: int, frame: Frame, context: TimeContext, le
         or (None if frame.days else day_month(line, at, context))
         or quarter(line, at, context)
         or decade(line, at, context)
-        or spelled_year(line, at)
+        or spelled_year(line, at, lead=lead)
         or (None if frame.clock else clock_rule(line, at, frame, lead=lead))
         or (None if frame.days or lead != "the" else day_alone(line, at, frame, lead=True))
+        or (spelled_clock(line, at) if frame == Frame() else None)
     )
 
 
@@ -227,6 +242,12 @@ def _part(line: TokenLine, at: int, frame: Frame) -> Rule | None:
     if word not in PART or (word not in PART_ALONE and word != "night" and not frame.dated()):
         return None
     return at + 1, Frame(part=PART[word], strong=False)
+
+
+def _season_of_year(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
+    """`the summer of 2019`; without a year, `the` does not belong to it."""
+    found = _season(line, at, context)
+    return found if found and found[1].year is not None else None
 
 
 def _season(line: TokenLine, at: int, context: TimeContext) -> Rule | None:

@@ -6,8 +6,8 @@ from datetime import date, timedelta
 from functools import lru_cache
 
 from memplane.extract.time.calendar import SATURDAY, LocalSpan, day_span, month_span, nth_weekday, period
+from memplane.extract.time.durations import unit_at
 from memplane.extract.time.frame import Frame, Yearly
-from memplane.extract.time.relative import unit_at
 from memplane.extract.time.tokens import TokenLine
 from memplane.extract.time.words import MODIFIER, WEEKDAY
 
@@ -325,6 +325,7 @@ NAMED: tuple[tuple[str, Yearly], ...] = (
     ("new year, new year day, new year's day", fixed(1, 1)),
     ("new year eve, new year's eve, nye, silvester", fixed(12, 31)),
     ("epiphany, three kings day", fixed(1, 6)),
+    ("burns night", fixed(1, 25)),
     ("australia day", fixed(1, 26)),
     ("groundhog day", fixed(2, 2)),
     ("lincoln birthday, abraham lincoln birthday", fixed(2, 12)),
@@ -546,13 +547,13 @@ _WEAK = frozenset(
 )
 
 
-_FIRST_LETTERS = frozenset(name[:3] for name in _BY_FIRST)
+NAME_STARTS = frozenset(name[:3] for name in _BY_FIRST)
 
 
 def named(line: TokenLine, at: int) -> bool:
     """Whether a holiday's name starts here: `good` alone does not make a Good Friday."""
     word = line.word(at)
-    if word[:3] not in _FIRST_LETTERS:
+    if word[:3] not in NAME_STARTS:
         return False
     return any(_match(line, at, name) is not None for name, _ in _BY_FIRST.get(_plain(word), ()))
 
@@ -564,7 +565,7 @@ def holiday(line: TokenLine, at: int) -> Rule | None:
         start, offset = at + 1, MODIFIER[line.word(at)]
         if line.word(start) in {"past", "coming"}:
             start, offset = start + 1, MODIFIER[line.word(start)]
-    if line.word(start)[:3] not in _FIRST_LETTERS:
+    if line.word(start)[:3] not in NAME_STARTS:
         return None
     for name, rule in _BY_FIRST.get(_plain(line.word(start)), ()):
         end = _match(line, start, name)

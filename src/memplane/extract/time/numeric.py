@@ -17,6 +17,8 @@ Rule = tuple[int, Frame]
 DAYS_MAX = 31
 CENTURY = 100
 YEAR_MIN, YEAR_MAX = 1900, 2099
+YEAR_OLD = 1500
+"""Before a month's name or after `in`, four digits are a year of any modern century."""
 YEAR_DIGITS = 4
 _SHORT_YEAR_AHEAD = 20
 _SEP = r"\s?(?P<sep>[/.-])\s?"

@@ -3,10 +3,12 @@
 from datetime import datetime, timedelta
 
 from memplane.extract.time.calendar import GRAIN, WEEKDAYS, LocalSpan, add_units, floor, period
+from memplane.extract.time.durations import duration, plural, shifted, span_away, unit_at
 from memplane.extract.time.frame import Frame, TimeContext
 from memplane.extract.time.tokens import TokenLine, amount, cardinal, ordinal
 from memplane.extract.time.words import (
     AMBIGUOUS,
+    DECADE,
     EDGE,
     EDGE_SHORT,
     EVENING,
@@ -15,7 +17,6 @@ from memplane.extract.time.words import (
     PART,
     PART_ALONE,
     SEASON,
-    UNIT,
     WEEKDAY,
     WEEKDAYS_PLURAL,
 )
@@ -36,42 +37,9 @@ _DAY_WORDS = {
     "tommorrow": 1,
 }
 _TONIGHT = frozenset({"tonight", "tonite", "tonight's"})
-FINER = {
-    "decade": "year",
-    "year": "month",
-    "quarter": "month",
-    "season": "month",
-    "month": "day",
-    "fortnight": "day",
-    "week": "day",
-    "day": "day",
-    "night": "day",
-    "hour": "minute",
-    "minute": "second",
-    "second": "second",
-}
-"""How precisely `two years ago` is meant: one step finer than the unit it counts."""
 _AMOUNT_MAX = 100_000
 _DENIAL_REACH = 7
 _DENIALS = frozenset({"never", "not", "first", "wasn't", "havent", "no"})
-
-
-def unit_at(line: TokenLine, at: int) -> tuple[int, str] | None:
-    """A unit's name, in the singular, plural or with 's; `week end` and `week-end` are one word."""
-    word = line.word(at).removesuffix("'s")
-    if word == "week" and line.word(at + 1) in {"end", "ends"}:
-        return at + 2, "weekend"
-    if word == "week" and line.word(at + 1) == "-" and line.word(at + 2) in {"end", "ends"}:
-        return at + 3, "weekend"
-    unit = UNIT.get(word)
-    if unit is None or (word == "sec" and line.capital(at)):
-        return None
-    return at + 1, unit
-
-
-def plural(line: TokenLine, at: int) -> bool:
-    """`weeks`, but not `week's`."""
-    return line.word(at).endswith("s") and not line.word(at).endswith("'s")
 
 
 def today(context: TimeContext, offset: int = 0) -> LocalSpan:
@@ -114,47 +82,32 @@ def counted(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     start = at + 1 if ahead else at
     if ahead and line.word(start) in {"just", "only", "under", "over", "another"}:
         return None
-    found = _length(line, start)
+    found = duration(line, start)
     if found is None:
         return _counted_days(line, start, context)
-    end, count, unit = found
-    back, past = _direction(line, end)
+    back, past = _direction(line, found.end)
     if ahead and back < 0:  # `the race I took part in a week ago`
         return None
-    sign, end = (1, end) if ahead else (back, past)
+    sign, end = (1, _time_word(line, found.end)) if ahead else (back, past)
     end += sign < 0 and line.word(end) == "today"
     if sign and line.word(end - 1) == "today":
-        return end, Frame(anchor=period(add_units(context.now, unit, sign * count), "day"))
-    if not sign or count > _AMOUNT_MAX or (ahead and _denied(line, at)):
+        return end, Frame(anchor=period(shifted(context.now, found, sign), "day"))
+    if not sign or (ahead and _denied(line, at)):
         return None
-    return end, period_away(context.now, unit, sign * count)
+    part = EVENING if found.unit == "night" else None
+    return end, Frame(anchor=span_away(context.now, found, sign), part=part)
+
+
+def _time_word(line: TokenLine, at: int) -> int:
+    """Past the last word of `in two weeks' time`."""
+    apostrophe = line.word(at) == "'"
+    return at + 1 + apostrophe if line.word(at + apostrophe) == "time" else at
 
 
 def _denied(line: TokenLine, at: int) -> bool:
     """`I haven't slept in two days` looks back, and so does `the first time in years`."""
     before = [line.word(index) for index in range(max(0, at - _DENIAL_REACH), at)]
     return any(word in _DENIALS or word.endswith("n't") for word in before)
-
-
-def _length(line: TokenLine, at: int) -> tuple[int, float, str] | None:
-    """An amount and its unit; `an hour and 30 minutes` is given in the smaller one."""
-    found = amount(line, at)
-    if found is None:
-        return None
-    end, count = found
-    end += line.word(end) == "more"
-    unit = unit_at(line, end)
-    if unit is None and line.word(end) == "h":
-        unit = end + 1, "hour"
-    if unit is None:
-        return None
-    end, name = unit
-    if line.word(end) == "and" and line.word(end + 1) in {"a", "an"} and line.word(end + 2) == "half":
-        return end + 3, count + 0.5, name
-    more = amount(line, end + (line.word(end) == "and")) if name == "hour" else None
-    if more and UNIT.get(line.word(more[0])) == "minute":
-        return more[0] + 1, count * 60 + more[1], "minute"
-    return end, count, name
 
 
 def _direction(line: TokenLine, at: int) -> tuple[int, int]:
@@ -168,16 +121,6 @@ def _direction(line: TokenLine, at: int) -> tuple[int, int]:
         if line.word(now) in {"now", "today"}:
             return 1, now + 1
     return 0, at
-
-
-def period_away(now: datetime, unit: str, count: float) -> Frame:
-    """The period a count of units away: a weekend for weekends, the day for weeks, the month for years."""
-    if unit in {"weekend", "season"}:
-        return Frame(anchor=period(now, unit, round(count)))
-    moment = add_units(now, unit, count)
-    if unit == "night":
-        return Frame(anchor=period(moment, "day"), part=EVENING)
-    return Frame(anchor=period(moment, FINER[unit]))
 
 
 def _counted_days(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
@@ -214,7 +157,10 @@ def modified(line: TokenLine, at: int, context: TimeContext) -> Rule | None:
     unit = unit_at(line, end)
     if unit is not None:
         loose = plural(line, unit[0] - 1) or (line.word(at - 1) == "the" and unit[1] == "day")
+        loose = loose or (line.word(unit[0]) == "of" and offset != 0)  # `the last hour of the day`
         return None if loose else _one(line, unit, offset, context)
+    if line.word(end - 1) in {"coming", "upcoming"} and line.word(end) in WEEKDAY:
+        return end + 1, Frame(anchor=weekday_span(context.now, WEEKDAY[line.word(end)], 1))
     return None if _verb(line, end) else _named(line, end, offset)
 
 
@@ -239,6 +185,8 @@ def _several(line: TokenLine, at: int, offset: int, context: TimeContext) -> Rul
     unit = unit_at(line, found[0])
     count = round(found[1])
     if unit is None or not 0 < count < _AMOUNT_MAX or count != found[1]:
+        return None
+    if line.word(unit[0]) == "of":  # `the last two weeks of the holiday` are not counted from now
         return None
     span = period(context.now, unit[1], offset * count if offset < 0 else 1, count)
     return unit[0], Frame(anchor=span)
@@ -296,6 +244,8 @@ def within_period(line: TokenLine, at: int, context: TimeContext) -> Rule | None
             and not line.word(at + 1).endswith("s")
             and unit[1] in {"day", "week", "weekend", "month", "year"}
         )
+        if context.anchor is not None:  # `last Sunday I slept all day`
+            return None
         return (unit[0], Frame(anchor=period(context.now, unit[1]))) if unit and plain else None
     if word not in {"earlier", "later"}:
         return None
@@ -351,29 +301,51 @@ def bare_period(line: TokenLine, at: int, frame: Frame, context: TimeContext) ->
 
 
 def nth(line: TokenLine, at: int) -> Rule | None:
-    """`first Monday of`, `last day of`, `third last week of`: what it is counted in comes next."""
-    found = ordinal(line, at)
-    if found is not None:
-        end, count = found
-        if line.word(end) == "last":
-            end, count = end + 1, -count
-    elif line.word(at) == "last":
-        end, count = at + 1, -1
-    else:
+    """`first Monday of`, `third last week of`, `last four months of`: what it is counted in comes next."""
+    found = position(line, at)
+    if found is None:
         return None
+    end, count = found
+    several = cardinal(line, end) if abs(count) == 1 else None
+    run = several[1] if several else None
+    end = several[0] if several else end
     weekday = WEEKDAY.get(line.word(end))
     unit = unit_at(line, end) if weekday is None else (end + 1, str(weekday))
     if line.word(end) == "half" and abs(count) <= 2:  # noqa: PLR2004  there are two halves
         unit = end + 1, "half"
+    if line.word(end) in {"working", "business"} and line.word(end + 1) == "day" and run is None:
+        unit = end + 2, "workday"
     if unit is None or line.word(unit[0]) not in {"of", "in"} or not _container(line, unit[0] + 1):
         return None
-    if unit[1] not in {"day", "week", "weekend", "month", "half"} and weekday is None:
+    if unit[1] not in _COUNTED_IN and weekday is None:
         return None
-    return unit[0], Frame(nth=(count, unit[1]), strong=False)
+    if run is not None and (weekday is not None or not 0 < run < _RUN_MAX):
+        return None
+    return unit[0], Frame(nth=(count, unit[1]), run=run, strong=False)
+
+
+_COUNTED_IN = frozenset({"day", "workday", "week", "weekend", "month", "quarter", "year", "half"})
+_RUN_MAX = 100
+
+
+def position(line: TokenLine, at: int) -> tuple[int, int] | None:
+    """`third`, `third last`, `last`, `final`: counted from the end where negative."""
+    found = ordinal(line, at)
+    if found is not None:
+        end, count = found
+        return (end + 1, -count) if line.word(end) == "last" else (end, count)
+    count = {"last": -1, "final": -1, "closing": -1, "penultimate": -2, "opening": 1}.get(line.word(at), 0)
+    return (at + 1, count) if count else None
 
 
 def _container(line: TokenLine, at: int) -> bool:
     if line.word(at) in {"the", "this", "last", "next"}:
         at += 1 + (line.word(at) == "the" and line.word(at + 1) in MODIFIER)
-        return unit_at(line, at) is not None or line.word(at) in MONTH
-    return line.word(at) in MONTH or line.digits(at) == len("2024") or unit_at(line, at) is not None
+        decade = line.number(at) is not None and line.word(at + 1) == "s"
+        return decade or unit_at(line, at) is not None or line.word(at) in MONTH or line.word(at) in DECADE
+    return (
+        line.word(at) in MONTH
+        or line.word(at) in SEASON
+        or line.digits(at) == len("2024")
+        or unit_at(line, at) is not None
+    )

@@ -2,12 +2,17 @@
 
 from datetime import date, datetime, timedelta
 
+import msgspec
+
 from memplane.extract.time.calendar import (
+    GRAIN,
     MONTHS_OF_QUARTER,
+    SATURDAY,
     WEEKDAYS,
     Granularity,
     LocalSpan,
     add_months,
+    add_units,
     choose,
     day_span,
     floor,
@@ -143,21 +148,27 @@ def _day_of_month(frame: Frame, day: int, context: TimeContext) -> LocalSpan | N
     return choose(spans, context.now, context.prefer)
 
 
-def _nth(frame: Frame, nth: tuple[int, str], context: TimeContext) -> LocalSpan | None:
+def _nth(  # noqa: PLR0911  one line for each thing that can be counted
+    frame: Frame, nth: tuple[int, str], context: TimeContext
+) -> LocalSpan | None:
     count, what = nth
-    inner = Frame(
-        year=frame.year, month=frame.month, anchor=frame.anchor, offset=frame.offset, holiday=frame.holiday
-    )
+    inner = msgspec.structs.replace(frame, nth=None, run=None, weekday=None)
     within = resolve_date(inner, context)
     if within is None or not count:
         return None
+    if frame.run is not None:
+        return _run(within, what, frame.run, first=count > 0)
     if what.isdigit():
         return nth_weekday(within, int(what), count)
     if what == "weekend":
         saturday = nth_weekday(within, 5, count)
         return saturday and period(saturday.begin, "weekend")
+    if what == "workday":
+        return _workday(within, count)
     if what == "half":
         return _half(within, first=count in {1, -2})
+    if what == "week" and (within.grain == "month" or (within.grain == "year" and abs(count) == 1)):
+        return _week_of_month(within, count)
     if what == "week":
         whole = within._replace(until=within.until - timedelta(days=WEEKDAYS - 1))
         monday = nth_weekday(whole, 0, count)
@@ -165,6 +176,35 @@ def _nth(frame: Frame, nth: tuple[int, str], context: TimeContext) -> LocalSpan 
     base = within.begin if count > 0 else within.until
     found = period(base, what, count - 1 if count > 0 else count)
     return found if within.begin <= found.begin < within.until else None
+
+
+def _workday(within: LocalSpan, count: int) -> LocalSpan | None:
+    """The nth day from Monday to Friday, from the end where negative."""
+    days = [within.begin + timedelta(days=day) for day in range((within.until - within.begin).days)]
+    working = [day for day in days if day.weekday() < SATURDAY]
+    index = count - 1 if count > 0 else count
+    return period(working[index], "day") if -len(working) <= index < len(working) else None
+
+
+def _run(within: LocalSpan, what: str, count: int, *, first: bool) -> LocalSpan | None:
+    """Several in a row from the beginning or up to the end: `the first ten days`, `the last four months`."""
+    begin, until = (
+        (within.begin, add_units(within.begin, what, count))
+        if first
+        else (add_units(within.until, what, -count), within.until)
+    )
+    if begin < within.begin or until > within.until or what not in GRAIN:
+        return None
+    return LocalSpan(begin, until, GRAIN[what])
+
+
+def _week_of_month(within: LocalSpan, count: int) -> LocalSpan | None:
+    """The first week of June are its first seven days, whatever weekday it begins with; so is the last one of a year."""
+    edge = within.begin if count > 0 else within.until
+    begin = edge + timedelta(days=WEEKDAYS * (count - (count > 0)))
+    if not within.begin <= begin < within.until:
+        return None
+    return LocalSpan(begin, min(begin + timedelta(days=WEEKDAYS), within.until), "week")
 
 
 def _half(within: LocalSpan, *, first: bool) -> LocalSpan:
@@ -244,7 +284,12 @@ def _week(frame: Frame, week: int, context: TimeContext) -> LocalSpan | None:
 
 _EDGES: dict[Granularity, dict[str, tuple[str, int, int]]] = {
     "month": {"begin": ("day", 0, 10), "middle": ("day", 10, 20), "end": ("day", 20, 0)},
-    "year": {"begin": ("month", 0, 3), "middle": ("month", 4, 8), "end": ("month", 8, 0)},
+    "year": {
+        "early": ("month", 0, 4),
+        "begin": ("month", 0, 3),
+        "middle": ("month", 4, 8),
+        "end": ("month", 8, 0),
+    },
     "week": {"begin": ("day", 0, 3), "middle": ("day", 2, 4), "end": ("day", 4, 0)},
     "quarter": {"begin": ("month", 0, 1), "middle": ("month", 1, 2), "end": ("month", 2, 0)},
     "season": {"begin": ("month", 0, 1), "middle": ("month", 1, 2), "end": ("month", 2, 0)},
@@ -257,6 +302,8 @@ _DECADE_EDGES = {"begin": (0, 4), "middle": (4, 7), "end": (7, 10)}
 def edge_of(span: LocalSpan, edge: str) -> LocalSpan:
     """The first, middle or last stretch of a period, in its next finer unit."""
     years = span.until.year - span.begin.year
+    if edge == "early" and (span.grain != "year" or years > 1):
+        edge = "begin"
     if span.grain == "year" and years > 1:
         first, last = _DECADE_EDGES[edge]
         return LocalSpan(
@@ -279,7 +326,9 @@ def _forward(moment: datetime, unit: str, count: int) -> datetime:
 
 def _with_part(frame: Frame, span: LocalSpan, part: DayPart) -> LocalSpan:
     if frame.edge is not None:
-        part = {"begin": PART_EARLY, "end": PART_LATE}.get(frame.edge, {}).get(part, part)
+        part = {"begin": PART_EARLY, "early": PART_EARLY, "end": PART_LATE}.get(frame.edge, {}).get(
+            part, part
+        )
     if span.grain != "day":
         span = period(span.begin, "day")
     last = span.until - timedelta(days=1)

@@ -4,11 +4,13 @@ import re
 from bisect import bisect_left
 from typing import NamedTuple
 
-from memplane.extract.time.words import CARDINAL, ORDINAL, ORDINAL_SUFFIX, TENS
+from memplane.extract.time.words import CARDINAL, ORDINAL, ORDINAL_SUFFIX, TENS, VAGUE
 
 _APOSTROPHE = "\N{RIGHT SINGLE QUOTATION MARK}"
 _DASHES = "\N{EN DASH}\N{EM DASH}\N{HYPHEN}\N{NON-BREAKING HYPHEN}\N{MINUS SIGN}"
-_TOKEN = re.compile(rf"[0-9]+|[^\W\d_]+(?:['{_APOSTROPHE}][^\W\d_]+)*|[^\s\w]")
+_PLAIN = str.maketrans({_APOSTROPHE: "'"} | dict.fromkeys(_DASHES, "-"))
+"""One character for one, so that places in the text stay the same."""
+_TOKEN = re.compile(r"[0-9]+|[^\W\d_]+(?:'[^\W\d_]+)*|[^\s\w]")
 _DIGITS_MAX = 9
 
 
@@ -25,7 +27,8 @@ class TokenLine:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = [_token(match) for match in _TOKEN.finditer(text)]
+        plain = text if text.isascii() else text.translate(_PLAIN)
+        self.tokens = [_token(match) for match in _TOKEN.finditer(plain)]
         self._starts = [token.start for token in self.tokens]
 
     def __len__(self) -> int:
@@ -61,11 +64,10 @@ class TokenLine:
 
 def _token(match: re.Match[str]) -> Token:
     raw = match.group()
-    if raw.isascii() and raw.isdigit():
-        number = int(raw) if len(raw) <= _DIGITS_MAX else None
-        return Token(raw, match.start(), match.end(), number)
-    text = raw.lower().replace(_APOSTROPHE, "'")
-    return Token("-" if text in _DASHES else text, match.start(), match.end(), None)
+    start, end = match.span()
+    if "0" <= raw[0] <= "9":
+        return Token(raw, start, end, int(raw) if len(raw) <= _DIGITS_MAX else None)
+    return Token(raw.lower(), start, end, None)
 
 
 # Numbers in digits and words: cardinals, ordinals, fractions and vague small amounts.
@@ -77,20 +79,26 @@ _DENOMINATORS = frozenset({2, 4})
 
 
 def cardinal(line: TokenLine, at: int) -> tuple[int, int] | None:
-    """`12`, `twelve`, `twenty-three`, `two hundred`: the next index and the number."""
+    """`12`, `twelve`, `twenty-three`, `two hundred and ten`: the next index and the number."""
     number = line.number(at)
     if number is not None:
         return at + 1, number
+    found = small(line, at)
+    if found is None or line.word(found[0]) != "hundred":
+        return found
+    end, hundreds = found[0] + 1, found[1] * 100
+    rest = small(line, end + (line.word(end) == "and"))
+    return (rest[0], hundreds + rest[1]) if rest else (end, hundreds)
+
+
+def small(line: TokenLine, at: int) -> tuple[int, int] | None:
+    """A number below a hundred in words."""
     word = line.word(at)
     if word in TENS:
         following = at + 2 if line.word(at + 1) == "-" else at + 1
         unit = CARDINAL.get(line.word(following), 0)
         return (following + 1, TENS[word] + unit) if 0 < unit <= _UNITS_MAX else (at + 1, TENS[word])
-    if word not in CARDINAL:
-        return None
-    if line.word(at + 1) == "hundred":
-        return at + 2, CARDINAL[word] * 100
-    return at + 1, CARDINAL[word]
+    return (at + 1, CARDINAL[word]) if word in CARDINAL else None
 
 
 def ordinal(line: TokenLine, at: int) -> tuple[int, int] | None:
@@ -120,6 +128,8 @@ def amount(line: TokenLine, at: int) -> Found | None:
         found = _fraction_words(line, at)
         if found is not None:
             return found
+    if word in {"a", "an"} and line.word(at + 1) == "hundred":
+        return at + 2, 100
     if word in {"a", "an", "the"}:
         return (
             _fraction_words(line, at + 1) or _vague(line, at + 1) or ((at + 1, 1) if word != "the" else None)
@@ -129,11 +139,9 @@ def amount(line: TokenLine, at: int) -> Found | None:
 
 def _vague(line: TokenLine, at: int) -> Found | None:
     word = line.word(at)
-    if word in {"couple", "pair"}:
-        return (at + 2 if line.word(at + 1) == "of" else at + 1), 2
-    if word == "few":
-        return at + 1, 3
-    return None
+    if word not in VAGUE:
+        return None
+    return (at + 2 if line.word(at + 1) == "of" else at + 1), 2 if word in {"couple", "pair"} else 3
 
 
 def _fraction_words(line: TokenLine, at: int) -> Found | None:

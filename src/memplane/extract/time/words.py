@@ -56,6 +56,9 @@ WEEKDAYS_PLURAL = {
 AMBIGUOUS = frozenset({"may", "march", "mar", "jan", "jun", "sat", "sun", "wed", "mon", "second", "sec"})
 """Names that are ordinary words (or people) too, and count only where something beside them says so."""
 
+VAGUE = {"couple": (1, 3), "pair": (1, 3), "few": (2, 6), "several": (3, 7)}
+"""How many a vague amount may be."""
+
 UNIT = {
     name: unit
     for unit, names in {
@@ -75,6 +78,21 @@ UNIT = {
     }.items()
     for name in names.split()
 }
+
+OFTEN = {
+    "hourly": (1, "hour"),
+    "daily": (1, "day"),
+    "nightly": (1, "day"),
+    "weekly": (1, "week"),
+    "biweekly": (2, "week"),
+    "fortnightly": (2, "week"),
+    "monthly": (1, "month"),
+    "bimonthly": (2, "month"),
+    "quarterly": (1, "quarter"),
+    "yearly": (1, "year"),
+    "annually": (1, "year"),
+}
+"""Adverbs of repetition: how many of which unit."""
 
 SEASON = {
     "spring": 0,
@@ -125,6 +143,13 @@ ORDINAL = {
         start=1,
     )
 } | {"thirtieth": 30}
+DECADE = {
+    name: 10 * tens
+    for tens, name in enumerate(
+        ["twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties"],
+        start=2,
+    )
+} | {"noughties": 2000, "aughts": 2000}
 ORDINAL_SUFFIX = frozenset({"st", "nd", "rd", "th"})
 
 
@@ -160,7 +185,7 @@ PART_EARLY = {MORNING: DayPart(0, 9), AFTERNOON: DayPart(12, 15), EVENING: DayPa
 PART_LATE = {MORNING: DayPart(9, 12), AFTERNOON: DayPart(15, 19), EVENING: DayPart(21, 24)}
 
 EDGE = {
-    "early": "begin",
+    "early": "early",
     "beginning": "begin",
     "start": "begin",
     "mid": "middle",
@@ -219,13 +244,16 @@ JOIN = (
 _QUOTA_ADAPTERS = frozenset(
     listed(
         "today today's yesterday yesterday's tomorrow tomorrow's tomorrows tmrw tomorow tommorow "
-        "tommorrow tonight tonight's tonite now noon midday midnight ago weekends weekdays q o'clock "
-        "oclock am pm past twenties thirties forties fifties sixties seventies eighties nineties"
+        "tommorrow tonight tonight's tonite thousand eighteen nineteen now noon midday midnight ago weekends weekdays weekday workday q h o'clock "
+        "oclock am pm past"
     )
 )
 HOT = (
     _QUOTA_ADAPTERS
+    | DECADE.keys()
     | EDGE_SHORT.keys()
+    | OFTEN.keys()
+    | (ORDINAL.keys() - {"first", "second", "third"})
     | MONTH.keys()
     | PART.keys()
     | SEASON.keys()
@@ -241,7 +269,8 @@ COLD = (
     frozenset(
         listed(
             "the a an in on at over since until untill till til before after by from between through thru for "
-            "every each within all rest earlier later right just half couple few another about around two"
+            "every each within all rest earlier later right just half couple few several another about around final opening closing penultimate once twice "
+            "thrice that same"
         )
     )
     | CARDINAL.keys()
