@@ -28,7 +28,9 @@ MULTIHOP_QUESTIONS = 200
 """All of them take the better part of an hour to embed; `--full` does."""
 
 _SEARCHING = frozenset({"locomo", "longmemeval", "conflicts", "multihop"})
-_SUBJECTS = [*SOURCES, "returned"]
+_BUNDLED = ("languages", "changes")
+"""Measured with cases that come with Memplane alone."""
+_SUBJECTS = [*SOURCES, "returned", *_BUNDLED]
 _COLUMNS = 110
 
 
@@ -102,6 +104,8 @@ def reports(
 
 def _files(subject: str, folder: Path) -> list[Path]:
     """`returned` measures the cases that come with Memplane, and the data sets that are there."""
+    if subject in _BUNDLED:
+        return sorted(bundled(subject).glob("*.json"))
     if subject != "returned":
         return usual_files(subject, folder)
     found = [path for half in ("calibration", "untouched") if (path := bundled(half)).is_dir()]

@@ -1,17 +1,20 @@
 """One measurement from a file to a report: `memplane eval` and `make eval` both end here."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 import msgspec
 
 from memplane.errors import InvalidRequest
 from memplane.extract.catalog import load_catalog
 from memplane.main import embedder_of
+from memplane.models.embedding import Embedder
 from memplane_eval import conflicts
 from memplane_eval.cache import CachedEmbedder, Stopwatch
+from memplane_eval.changes import ChangeCase, change_rows
 from memplane_eval.extraction import PrecisionRecall, score_dialogues
 from memplane_eval.files import read_json
+from memplane_eval.languages import checked_cases, language_rows
 from memplane_eval.multihop import TOKENS_MAX, load_multihop, multihop_rows, reachable
 from memplane_eval.product import memplane_documents
 from memplane_eval.report import EVERYTHING, MEMPLANE, Advance, EvaluationRequest, Report, Row
@@ -103,6 +106,44 @@ def _returned(request: EvaluationRequest, advance: Advance) -> Report:
     return _report(request, dict.fromkeys(report.systems), report.rows, *report.notes)
 
 
+def _languages(request: EvaluationRequest, advance: Advance) -> Report:
+    with _reading(request):
+        cases = checked_cases(read_json(request.path))[: request.limit]
+    with _embedder(request) as embedder:
+        rows = list(language_rows(cases, embedder, advance))
+    return _report(
+        request,
+        rows[0].values,
+        rows,
+        f"the share of questions whose memory comes first of {len(cases)} in a space of one language",
+    )
+
+
+def _changes(request: EvaluationRequest, advance: Advance) -> Report:
+    with _reading(request):
+        cases = msgspec.convert(read_json(request.path), list[ChangeCase])[: request.limit]
+    _check_some(request, len(cases))
+    with _embedder(request) as embedder:
+        rows = list(change_rows(cases, embedder, advance))
+    return _report(
+        request,
+        rows[0].values,
+        rows,
+        "what is current: the text has the current statement without a mark, and the outdated one marked or not at all",
+    )
+
+
+@contextmanager
+def _embedder(request: EvaluationRequest) -> Iterator[Embedder | None]:
+    """The model that the settings name, behind a cache if there is one."""
+    inner = embedder_of(request.settings) if request.embeddings else None
+    if inner is None or request.cache is None:
+        yield inner
+        return
+    with CachedEmbedder(inner, request.cache) as cached:
+        yield cached
+
+
 @contextmanager
 def _query_systems(
     request: EvaluationRequest,
@@ -112,10 +153,7 @@ def _query_systems(
 ) -> Iterator[dict[str, list[QuestionResult]]]:
     """With documents, these are what Memplane is given instead of turns."""
     _check_some(request, sum(len(store.questions) for store in stores))
-    with ExitStack() as opened:
-        inner = embedder_of(request.settings) if request.embeddings else None
-        if inner is not None and request.cache is not None:
-            inner = opened.enter_context(CachedEmbedder(inner, request.cache))
+    with _embedder(request) as inner:
         embedder = None if inner is None else Stopwatch(inner)
         product = None if documents is None else memplane_documents(embedder, documents)
         yield query_all(stores, finders(request.compare, embedder, product), advance)
@@ -216,4 +254,6 @@ _MEASURES: dict[str, Measure] = {
     "temporal": _temporal,
     "multihop": _multihop,
     "returned": _returned,
+    "languages": _languages,
+    "changes": _changes,
 }

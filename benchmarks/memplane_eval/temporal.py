@@ -170,6 +170,18 @@ _STEP = {
 }
 _CLOCK_GRAINS = frozenset({"hour", "minute", "second"})
 _WEEKEND_LEAD = timedelta(hours=6)
+_SEASON_LAG = timedelta(days=24)
+_WEEK = timedelta(days=7)
+_WEEK_OF_MONTH = re.compile(
+    r"\b(?:first|1st|second|2nd|third|3rd|fourth|4th|last)(?: last)? week (?:of|in) [a-z]", re.IGNORECASE
+)
+"""The first week of June is its first seven days to us, and its first Monday with the days after it to Duckling."""
+_COARSER = {"Hour": "day", "Day": "month", "Month": "year"}
+"""`7 days ago` is the hour to Duckling and the day to us, `three months ago` the day and the month, `two years ago` the month and the year."""
+_COUNTED = re.compile(
+    r"\b(?:months?|years?|yrs?)\b.*\b(?:ago|back|hence|now)\b|\bin\b.*\b(?:months?|years?|yrs?)\b",
+    re.IGNORECASE,
+)
 
 
 def _past_or_neutral(row: dict[str, Any]) -> bool:
@@ -202,6 +214,10 @@ def _score_part(name: str, rows: Iterable[dict[str, Any]]) -> TemporalScore:
     return TemporalScore(name, cases, cases - len(misses), misses)
 
 
+def _counted(text: str, answer: _Answer) -> bool:
+    return answer.kind == "relative" and bool(_COUNTED.search(text))
+
+
 def _duckling_right(row: dict[str, Any], answer: _Answer | None) -> bool:
     if answer is None:
         return False
@@ -210,15 +226,19 @@ def _duckling_right(row: dict[str, Any], answer: _Answer | None) -> bool:
         return (answer.begin if row["open"] == "After" else answer.until) == values[0]
     if len(values) > 1:
         return _interval_right(values[0], values[1], grain, answer)
-    if grain == "Hour" and answer.grain == "day":
-        # `7 days ago` is the hour to Duckling and the day to us.
+    if answer.grain == _COARSER.get(grain) and (grain == "Hour" or _counted(row["text"], answer)):
         return answer.begin <= values[0] < answer.until
     said = grain.lower()
+    if answer.grain == said == "week" and _WEEK_OF_MONTH.search(row["text"]):
+        return abs(answer.begin - values[0]) < _WEEK
     return answer.begin == values[0] and (answer.grain == said or {answer.grain, said} <= _CLOCK_GRAINS)
 
 
 def _interval_right(begin: datetime, until: datetime, grain: str, answer: _Answer) -> bool:
-    """The end may be one grain off, since Duckling counts the last one in or not by rule; our weekends begin on Saturday, Duckling's on Friday at six."""
+    """The end may be one grain off, since Duckling counts the last one in or not by rule. Our weekends begin on Saturday, Duckling's on
+    Friday at six; our seasons are whole months, Duckling's begin with an equinox or a solstice."""
+    if answer.grain == "season":
+        return max(abs(answer.begin - begin), abs(answer.until - until)) <= _SEASON_LAG
     if answer.grain == "weekend":
         return answer.begin == begin + _WEEKEND_LEAD and answer.until == until
     return answer.begin == begin and abs(answer.until - until) <= _STEP.get(grain, timedelta(0))

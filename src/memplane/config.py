@@ -57,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     embedding: str = "local"
     """The embedding provider: `local`, `openai` or `none`."""
     embedding_model: str | None = None
-    """`local`: a directory with your own model; `openai`: the model's name."""
+    """`local`: `arctic-embed-s`, or a directory with your own model; `openai`: the model's name."""
     embedding_url: str = "https://api.openai.com/v1"
     embedding_key: str | None = None
     embedding_dimension: int = 1_536

@@ -19,7 +19,7 @@ from memplane.models.llm import LLM
 from memplane.models.llm_anthropic import AnthropicMessages
 from memplane.models.llm_endpoint import LLMEndpoint
 from memplane.models.llm_openai import OpenAIChat
-from memplane.models.local import LocalEmbedder, model_in
+from memplane.models.local import LocalEmbedder, local_model
 from memplane.storage.sqlite.connection import parse_key
 from memplane.storage.sqlite.engine import SqliteEngine
 from memplane.storage.stores import Stores
@@ -156,8 +156,7 @@ def embedder_of(settings: Settings) -> Embedder | None:
         case "none":
             return None
         case "local":
-            own = settings.embedding_model
-            return LocalEmbedder() if own is None else LocalEmbedder(model_in(Path(own).expanduser()))
+            return LocalEmbedder(local_model(settings.embedding_model))
         case "openai":
             return OpenAIEmbedder(
                 EmbeddingEndpoint(

@@ -5,11 +5,20 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval_samples import CASES, LOCOMO
+from memplane.errors import InvalidRequest
+from memplane.extract.relevance import Question
 from memplane.recall.calibration import Logistic, Wording, calibration_of
-from memplane_eval import calibrate
-from memplane_eval.calibrate import Sample, fitted, linear, perceptron, wording_rows
+from memplane.recall.standing import APPLIES_MIN, shared_words, vector_signals, word_signals
+from memplane_eval.calibrate import __main__ as calibrate
+from memplane_eval.calibrate.fitting import fitted, linear, perceptron, wording_rows
+from memplane_eval.calibrate.samples import OF_ONE_MODEL, Sample
+from memplane_eval.calibrate.standing import _limit, fit_standing
+from memplane_eval.returned.cases import CaseInstruction, Cases, CaseTurn
+from stub_embedder import StubEmbedder
 
 
 def drawn(count=400):
@@ -85,6 +94,61 @@ def test_balance_ignores_how_often_each_label_occurs():
     assert balanced.bias > plain.bias
 
 
+@given(
+    st.lists(st.tuples(st.floats(-5, 5), st.sampled_from([0.0, 1.0])), min_size=1, max_size=60),
+    st.floats(0.0, 0.5),
+)
+def test_a_working_point_is_reached_by_few_wrong_ones(values, share):
+    """
+    Also if many values are equal, as counts of words are.
+    """
+    limit = _limit(values, share)
+    wrong = [value for value, label in values if not label]
+
+    assert sum(value >= limit for value in wrong) <= share * len(wrong)
+
+
+def an_instruction(scope, stored, applies, other=()):
+    return CaseInstruction(
+        language="en", scope=scope, kind="instruction", stored=stored, applies=applies, other=other
+    )
+
+
+def test_instructions_are_told_apart_with_any_model():
+    """
+    Whatever the model's similarities are: those for every answer, and those that concern a turn.
+    """
+    things = ["bread", "soup", "trains", "roses", "shoes", "chess", "paint", "boats"]
+    turns = tuple(CaseTurn("en", f"what is the meaning of {number}") for number in range(40))
+    rules = [an_instruction("every answer", f"Reply in {thing} language", ("hi",)) for thing in things]
+    rules += [
+        an_instruction("some", f"Buy {thing} on credit", (f"order {thing} now",), ("hi there",))
+        for thing in things
+    ]
+    embedder = StubEmbedder()
+    found = fit_standing(Cases(turns=turns, instructions=tuple(rules)), embedder)
+
+    def signals(rule, turn):
+        vector = embedder.embed_texts([rule])[0]
+        assert found.instructions is not None
+        shared = {"shared": shared_words(rule, Question(turn))}
+        return {
+            **word_signals(rule),
+            **shared,
+            **vector_signals(vector, embedder.embed_query(turn), found.instructions),
+        }
+
+    assert found.every(signals("Reply in poetry language", "hi")) >= APPLIES_MIN
+    assert found.every(signals("Buy bread on credit", "hi")) < APPLIES_MIN
+    assert found.standing(signals("Buy bread on credit", "order bread now")) >= APPLIES_MIN
+    assert found.standing(signals("Buy bread on credit", "what is the meaning of 3")) < APPLIES_MIN
+
+
+def test_both_kinds_of_instructions_are_required():
+    with pytest.raises(InvalidRequest, match="instructions for every answer"):
+        fit_standing(Cases(instructions=(an_instruction("some", "Use pnpm", ("install it",)),)), None)
+
+
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """`files(*options)` runs the command with small files and returns the folder it writes to."""
@@ -113,11 +177,11 @@ def test_the_file_that_is_written_is_the_one_that_recall_loads(files):
     found = calibration_of("words-only", folder)
 
     assert found != calibration_of("words-only")
-    for part in (found.need, found.turn, found.memory, found.stored, found.standing):
+    for part in (found.need, found.turn, found.memory, found.stored, found.every, found.standing):
         assert isinstance(part, Logistic)
-        assert not part.weights.keys() & calibrate.OF_ONE_MODEL
+        assert not part.weights.keys() & OF_ONE_MODEL
     assert found.need.weights
-    assert 0 < found.maybe <= found.sure < 1
+    assert 0 < found.maybe_min <= found.likely_min < 1
     assert found.personal is None
 
 

@@ -9,7 +9,9 @@ import pytest
 from eval_samples import CONSOLIDATION, LOCOMO, MULTIHOP, SCENARIOS, write_samples
 from memplane.errors import InvalidRequest
 from memplane_eval import conflicts
+from memplane_eval.changes import ChangeCase
 from memplane_eval.files import SOURCES, DataMissing, data_directory, read_json, usual_files
+from memplane_eval.languages import checked_cases
 from memplane_eval.multihop import load_multihop, multihop_rows, reachable
 from memplane_eval.product import memplane
 from memplane_eval.report import EvaluationRequest, Report, Row
@@ -23,6 +25,7 @@ from memplane_eval.retrieval import (
     first_questions,
     load_longmemeval,
 )
+from memplane_eval.returned.cases import bundled
 from memplane_eval.run import run
 from memplane_eval.systems import QuestionResult, by_scores, finders, latency_rows, query_all, rows_of
 
@@ -396,3 +399,113 @@ def test_a_turn_without_visible_text_is_left_out(tmp_path):
 
     with memplane(None)(store) as ask:
         assert sorted(ask(question).places) == [2, 4]
+
+
+# ── languages ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def language_cases(path, rows):
+    path.write_text(json.dumps(rows), "utf-8")
+    return EvaluationRequest(subject="languages", path=path, embeddings=False)
+
+
+def test_a_question_finds_its_memory_in_its_language(tmp_path):
+    """
+    By words alone a question finds the memory of its own language, and not that of another.
+    """
+    rows = [
+        {
+            "en": {"memory": f"The {english} is green", "question": f"Which colour is the {english}?"},
+            "de": {"memory": f"{german} hat eine Farbe", "question": f"Welche Farbe hat {german}?"},
+        }
+        for english, german in (("bicycle", "Fahrrad"), ("kitchen", "Kueche"), ("garden", "Garten"))
+    ]
+
+    report = run(language_cases(tmp_path / "cases.json", rows))
+
+    assert report.systems == ("memplane",)
+    assert report.value("en", group="one language") == report.value("de", group="one language") == 1.0
+    assert report.value("en", group="across languages") < 1.0
+
+
+@pytest.mark.parametrize(
+    "rows", [[], [{"en": {"memory": "a", "question": "b"}}, {"de": {}}]], ids=["none", "uneven"]
+)
+def test_rows_without_all_languages_are_refused(tmp_path, rows):
+    """
+    A figure of one language would be the mean of other cases than that of another.
+    """
+    with pytest.raises(InvalidRequest, match="same languages"):
+        run(language_cases(tmp_path / "cases.json", rows))
+
+
+@pytest.mark.parametrize("path", sorted(bundled("languages").glob("*.json")), ids=lambda path: path.stem)
+def test_the_bundled_languages_are_complete(path):
+    """
+    Eleven languages, more than twenty memories each, no text twice.
+    """
+    rows = checked_cases(read_json(path))
+
+    assert len(rows) >= 20
+    assert len(rows[0]) == 11
+    for language in rows[0]:
+        texts = [text for row in rows for text in row[language].values()]
+        assert len(set(texts)) == len(texts) == 2 * len(rows)
+
+
+# ── changes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def change_case(kind, earlier, later, current, outdated):
+    said = [{"text": earlier, "at": "2025-01-10T09:00:00"}, {"text": later, "at": "2025-06-10T09:00:00"}]
+    return {
+        "id": f"{kind}-1",
+        "kind": kind,
+        "statements": said,
+        "question": "where do I live?",
+        "current": current,
+        "outdated": outdated,
+    }
+
+
+def changes(path, *cases):
+    path.write_text(json.dumps(cases), "utf-8")
+    return run(EvaluationRequest(subject="changes", path=path, embeddings=False))
+
+
+def test_what_was_replaced_must_be_marked(tmp_path):
+    """
+    A move is right if the old place is marked; a statement that still holds is right if it is not.
+    """
+    report = changes(
+        tmp_path / "cases.json",
+        change_case("update", "I live in Lisbon.", "I live in Berlin now.", ["Berlin"], ["Lisbon"]),
+        change_case("repeat", "I live in Porto.", "I live in Porto, by the river.", ["Porto"], []),
+    )
+
+    assert report.value("what is current") == report.value("what is current", group="update") == 1.0
+    assert report.value("wrongly replaced") == 0.0
+
+
+def test_an_unmarked_outdated_statement_is_wrong(tmp_path):
+    """
+    The agent cannot tell which of two unmarked statements is current.
+    """
+    told = change_case("update", "We live in a tent.", "We live on a boat.", ["boat"], ["tent"])
+
+    report = changes(tmp_path / "cases.json", {**told, "question": "do we live in a tent or on a boat?"})
+
+    assert report.value("what is current") == 0.0
+
+
+@pytest.mark.parametrize("path", sorted(bundled("changes").glob("*.json")), ids=lambda path: path.stem)
+def test_the_bundled_changes_quote_their_statements(path):
+    """
+    Every part that counts as current or outdated is in a statement.
+    """
+    cases = msgspec.convert(read_json(path), list[ChangeCase])
+
+    assert len({case.id for case in cases}) == len(cases) >= 300
+    for case in cases:
+        said = " ".join(statement.text for statement in case.statements).lower()
+        assert all(part.lower() in said for part in (*case.current, *case.outdated))

@@ -100,7 +100,7 @@ def test_a_folder_of_case_files_is_one_set(tmp_path):
 
     whole, limited = load_cases(tmp_path), load_cases(tmp_path, 1)
 
-    assert (len(whole.spaces), len(whole.turns), len(whole.instructions)) == (2, 4, 2)
+    assert (len(whole.spaces), len(whole.turns), len(whole.instructions)) == (2, 4, 4)
     assert [len(space.pairs) for space in whole.spaces] == [2, 2]
     assert [len(space.memories) for space in limited.spaces] == [2, 2]
     assert [len(space.pairs) for space in limited.spaces] == [1, 1]

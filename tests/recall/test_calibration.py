@@ -1,6 +1,8 @@
 """Calibration: which fitted weights a model's signals are read with."""
 
 import shutil
+from base64 import b64encode
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -80,6 +82,65 @@ def test_a_file_that_is_no_calibration_is_named(tmp_path, content):
         calibration_of("mine-1", tmp_path)
 
 
+def packed(*numbers: float) -> str:
+    return b64encode(np.array(numbers, np.float16).tobytes()).decode()
+
+
+def a_calibration() -> dict[str, Any]:
+    """A file for vectors of three numbers, with a hidden layer of two."""
+    direction = {"weights": packed(1, 0, 0), "bias": 0.5}
+    return {
+        **msgspec.to_builtins(calibration_of("unknown")),
+        "personal": {"hidden": packed(*range(8)), "output": packed(1, -1), "dimension": 3},
+        "instructions": dict.fromkeys(("general", "turn", "instruction", "foreign"), direction),
+    }
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("personal.hidden", packed(*range(7)), "hidden"),
+        ("personal.hidden", b64encode(bytes(15)).decode(), "hidden"),
+        ("personal.hidden", packed(*range(7), np.nan), "hidden"),
+        ("personal.hidden", packed(*range(12)), "output"),
+        ("personal.hidden", "", "hidden"),
+        ("personal.output", packed(1), "output"),
+        ("personal.output", packed(1, 2, 3), "output"),
+        ("personal.output", packed(1, np.inf), "output"),
+        ("personal.dimension", -1, "dimension"),
+        ("personal.dimension", 0, "dimension"),
+        ("instructions.general.weights", b64encode(bytes(3)).decode(), "weights"),
+        ("instructions.turn.weights", packed(1, np.nan, 2), "weights"),
+        ("likely_min", 0, "likely_min"),
+        ("likely_min", -0.5, "likely_min"),
+        ("likely_min", 1.5, "likely_min"),
+        ("likely_min", 0.01, "likely_min"),
+        ("maybe_min", 0, "maybe_min"),
+        ("maybe_min", -0.5, "maybe_min"),
+    ],
+)
+def test_wrong_numbers_in_a_calibration_are_named(tmp_path, place, value, said):
+    """
+    The file is checked when it is read: a recall would fail later, without saying why.
+    """
+    (tmp_path / "mine-1.json").write_bytes(msgspec.json.encode(a_calibration()))
+    read = calibration_of("mine-1", tmp_path)
+    assert read.personal is not None
+    assert read.personal(np.ones(3, np.float32)) != 0.0
+    wrong = a_calibration()
+    *parents, name = place.split(".")
+    part = wrong
+    for parent in parents:
+        part[parent] = dict(part[parent])
+        part = part[parent]
+    part[name] = value
+    (tmp_path / "mine-2.json").write_bytes(msgspec.json.encode(wrong))
+
+    with pytest.raises(SettingsInvalid, match=rf"mine-2\.json is not a calibration: .*{said}") as caught:
+        calibration_of("mine-2", tmp_path)
+    assert ".".join(parents) in str(caught.value)
+
+
 def test_every_calibration_that_ships_can_be_read():
     """
     One for the bundled model, one for any other, one for words alone; what may help begins below what is likely to.
@@ -89,8 +150,8 @@ def test_every_calibration_that_ships_can_be_read():
     assert {"any-model", "words-only"} < set(shipped)
     assert calibration_of(LocalEmbedder().model_id) is not calibration_of("unknown")
     for calibration in shipped.values():
-        assert 0 < calibration.maybe < calibration.sure < 1
-        assert [calibration.helps(need) for need in (0.0, calibration.maybe, calibration.sure)] == [
+        assert 0 < calibration.maybe_min < calibration.likely_min < 1
+        assert [calibration.helps(need) for need in (0.0, calibration.maybe_min, calibration.likely_min)] == [
             "unlikely",
             "maybe",
             "likely",

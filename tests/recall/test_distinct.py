@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memplane.recall import copies
 from memplane.recall.copies import repeats, same_words
 
 WIFI = "What is the wifi password?"
@@ -50,6 +51,39 @@ def test_what_is_not_the_same(one, other):
 def test_every_text_repeats_itself(text):
     assert repeats(text, text)
     assert same_words(text) == same_words(text.upper().lower()) or text.lower() != text.upper().lower()
+
+
+LOG = "The build took 12 minutes. " * 40_000
+
+
+@pytest.mark.parametrize("other", [LOG + "!", LOG[:-3] + "x. ", LOG[:-27], LOG[:100], ""])
+def test_long_texts_are_the_same_only_if_they_are_equal(other):
+    """
+    A difference after a long common beginning is a difference, whatever the length.
+    """
+    copy = f"\n{LOG.strip()}"
+
+    assert same_words(copy) == same_words(LOG)
+    assert repeats(copy, LOG)
+    assert same_words(other) != same_words(LOG)
+    assert not repeats(other, LOG)
+    assert not repeats(LOG, other)
+
+
+def test_a_long_text_is_not_split_into_words(monkeypatch):
+    """
+    A recall compares every candidate several times.
+    """
+    split: list[int] = []
+    words = copies._words
+    monkeypatch.setattr(copies, "_words", lambda text: split.append(len(text)) or words(text))
+
+    same_words(LOG)
+    repeats(LOG, WIFI)
+    repeats(WIFI, LOG)
+    repeats(WIFI, WIFI)
+
+    assert max(split) == len(WIFI)
 
 
 def test_a_question_leads_to_the_reply_it_had(space):

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from memplane.recall.explain import need_explained, probability_text, returned_as
+from memplane.recall.opening import OPENING_TOKENS
 from memplane.recall.result import Limits
 from stub_embedder import StubEmbedder
 
@@ -46,7 +47,8 @@ def test_the_selection_of_the_agent_is_explained(space, reports, query, limits):
     result = space.recall(query, limits=limits)
     given = text_ids(result) | {block.id for block in result.blocks}
 
-    assert result.tokens <= result.tokens_max == (2_000 if limits.tokens is None else limits.tokens)
+    most = OPENING_TOKENS if not query else 2_000
+    assert result.tokens <= result.tokens_max == (most if limits.tokens is None else limits.tokens)
     for hit in result.hits:
         why = space.why_not(query, hit.id, limits=limits)
         assert why.startswith("It is returned") == (hit.id in given)

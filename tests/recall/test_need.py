@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memplane.models.local import LocalEmbedder
 from memplane.recall.selection import MAYBE_BLOCKS, MAYBE_TOKENS
 
 
@@ -76,3 +77,29 @@ def test_a_past_time_from_which_something_is_known(known):
 def test_the_need_is_a_probability(known):
     for query in ("", "hi", "tea", "walnuts walnuts walnuts", "?" * 500, "她住在哪里?"):
         assert 0.0 <= known.recall(query).routing.need <= 1.0
+
+
+@pytest.mark.parametrize("greeting", ["hi", "hi there", "ha"])
+def test_a_greeting_does_not_find_a_pronoun(open_plane, greeting):
+    """
+    The index holds `his` as `hi`, and `has` as `ha`.
+    """
+    space = open_plane(embedder=LocalEmbedder()).space("alice")
+    space.store("fact", "Speaks Polish with his parents and has a cat")
+    space.retain("He speaks Polish with his parents and has a cat")
+    space.enrich()
+    told = space.recall(greeting)
+
+    assert told.routing.signals["words"] == 0
+    assert told.text == ""
+    assert space.search(greeting, words_only=True) == []
+
+
+def test_a_word_with_the_stem_of_a_stop_word_is_found(space):
+    """
+    Only where the text has the word.
+    """
+    space.store("fact", "John Doe owns the house")
+    space.store("fact", "He does the garden")
+
+    assert [hit.text for hit in space.search("doe", words_only=True)] == ["John Doe owns the house"]

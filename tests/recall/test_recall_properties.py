@@ -299,11 +299,15 @@ def _ask_and_check(
     )
     note(f"{question!r} as of {moment}: {told.text}")
     here = {"conversation": conversation, "project": project}
-    _check_marks(life, told, moment, include_superseded=include_superseded, here=here)
+    by_words = life.space.recall_by_words(
+        question, as_of=moment, include_superseded=include_superseded, limits=limits, **here
+    )
+    for found in (told, by_words):
+        _check_marks(life, found, moment, include_superseded=include_superseded, here=here)
+        _check_memories(life, found, moment, include_superseded=include_superseded)
     _check_places(life, question, here)
     _check_search(life, question, here, include_superseded=include_superseded)
     _check_flagged(life, told, here)
-    _check_memories(life, told, moment, include_superseded=include_superseded)
     _check_budget(told, limits or Limits(tokens=options.recall_tokens_max), options)
 
 
@@ -319,8 +323,6 @@ def _check_places(life, question, here) -> None:
         if thing.within is None or here[thing.within[0]] == thing.within[1]
     }
     elsewhere = {thing.mark for thing in life.things} - heard
-    by_words = life.space.recall_by_words(question, **here)
-    assert not _marks_in(msgspec.structs.replace(by_words, query="")) & elsewhere
     assert not _marks_in(life.space.search(question, **here)) & elsewhere
     assert not _marks_in(life.space.brief(**here).markdown) & elsewhere
     anywhere = {thing.mark for thing in life.things if thing.within is None}

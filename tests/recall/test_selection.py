@@ -101,7 +101,7 @@ def test_pinned_memories_are_returned_even_so(bicycle, helps):
     helps("unlikely")
     bicycle.review.pin(bicycle.store("fact", "The lock opens with 4711").id)
 
-    assert bicycle.recall(QUESTION).text.splitlines()[2:-1] == ["Always:", "- The lock opens with 4711"]
+    assert bicycle.recall(QUESTION).text.splitlines()[2:-1] == ["Pinned:", "- The lock opens with 4711"]
 
 
 def test_pinned_memories_come_first(bicycle, helps):
@@ -214,7 +214,7 @@ def test_a_replaced_turn_is_marked(space, clock, helps):
 
 def test_a_contested_turn_is_marked(space, helps):
     """
-    Until somebody decides; then the other one is replaced.
+    Until the conflict is resolved; then the other one is replaced.
     """
     helps("likely")
     space.retain("I live in Porto, next to the old bridge with the two towers.")

@@ -349,3 +349,33 @@ def test_the_bundled_model_finds_tea(open_plane):
     assert "Prefers tea" in found(space, "what do I drink")[:3]
     assert "Works as a nurse at St Mary hospital" in found(space, "what is my job?")[:3]
     assert len(found(space, "asdf qwer zxcv")) <= 5
+
+
+NOTES = [
+    *["Prefers tea", "Lives in Lisbon", "Works as a nurse", "Has a dog called Rex", "Allergic to peanuts"],
+    *["Drives a grey Nissan", "Reads e-books on a Kobo", "Plays bass in a band", "Sister lives in Dubai"],
+    *["Mortgage ends in October", "Runs the half marathon in May", "Afraid of flying", "Edits in Neovim"],
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, len(NOTES)])
+def test_a_question_finds_what_nonsense_does_not(open_plane, size):
+    """
+    With the bundled model, in a space of any size: how likely a query asks for memory decides how much evidence is enough.
+    """
+    space = open_plane(embedder=LocalEmbedder()).space("alice")
+    for text in NOTES[:size]:
+        space.store("fact", text)
+    space.enrich()
+
+    assert "Prefers tea" in found(space, "what does she drink?")
+    assert found(space, "zzzqqq") == []
+    unrelated = [
+        "volcano",
+        "French revolution",
+        "linear algebra",
+        "tell me a joke",
+        "hello",
+        "photosynthesis",
+    ]
+    assert sum(len(found(space, query)) for query in unrelated) <= 1

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from engines import both_engines
+from memplane.models.local import LocalEmbedder
 
 pytestmark = both_engines
 
@@ -90,3 +91,17 @@ def test_an_explicit_as_of_wins(space):
 
     later = space.recall("Where did I live as of March?", as_of=datetime(2026, 8, 1, tzinfo=UTC))
     assert "Lisbon" in later.text
+
+
+def test_a_memory_about_another_time_comes_last(open_plane):
+    """
+    A question about a period is answered by what was said then, not by a memory about another time that is as near.
+    """
+    space = open_plane(embedder=LocalEmbedder()).space("alice")
+    space.store("fact", "The dentist appointment is on 3 December 2026")
+    space.retain("I went to a concert in Ghent with Tom", at="2025-10-10T10:00:00Z", conversation="c")
+    space.enrich()
+
+    hits = space.recall("anything in October 2025?").hits
+
+    assert hits[0].statement == "I went to a concert in Ghent with Tom"

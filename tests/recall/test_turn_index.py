@@ -139,7 +139,7 @@ def test_roles_are_no_speakers():
 
 
 def test_what_was_handed_out_stays():
-    """Turns that come in later are not seen by whoever is still ranking the earlier ones."""
+    """A recall that is still ranking does not see turns that are added later."""
     columns = TurnColumnsBuilder()
     columns.add(TurnHead(1, "c", None, "user", None, JULY, 3, 0))
     earlier = TurnColumns(columns, VectorTable(0))
@@ -205,7 +205,7 @@ def test_one_character_of_a_script_without_spaces_is_found(scribe):
 
 
 def test_a_forget_empties_the_index(scribe):
-    """After a forget, places are counted anew and nothing of what went is left in words or vectors."""
+    """After a forget, places are counted again and nothing of the forgotten turn is left in words or vectors."""
     embedder, index = StubEmbedder(), TurnIndex(MODEL)
     turns = scribe.turns(["tea one", "tea two", "tea three"])
     embed(scribe.store, turns, embedder)
@@ -227,7 +227,7 @@ def test_a_forget_empties_the_index(scribe):
 
 
 def test_who_ranks_while_another_forgets_ranks_what_it_saw(scribe):
-    """Two recalls share an index. One of them sees a forget and reads everything anew; the other goes on with turns and
+    """Two recalls share an index. One of them sees a forget and reloads everything; the other goes on with turns and
     vectors that belong together."""
     embedder, index = StubEmbedder(), TurnIndex(MODEL)
     turns = scribe.turns(["tea one", "coffee two", "water three", "milk four"])
@@ -243,7 +243,7 @@ def test_who_ranks_while_another_forgets_ranks_what_it_saw(scribe):
 
     assert ranked[0].turn.text == "milk four"
     assert len(ranked) == 4
-    nearness = {hit.turn.text: hit.nearness for hit in ranked}
+    nearness = {hit.turn.text: hit.signals["nearness"] for hit in ranked}
     assert nearness["milk four"] > 0.6 > max(nearness["tea one"], nearness["water three"])
 
 
@@ -301,11 +301,11 @@ def test_a_large_space_is_ranked_as_a_small_one(scribe, monkeypatch, kept_max):
             query = " ".join(texts[place].split()[:4])
             small = rank_turns(reader, asking_of(reader, exact, query, embedder=embedder), limit=10)
             large = rank_turns(reader, asking_of(reader, coded, query, embedder=embedder), limit=10)
-            nearness = {hit.turn.entry_id: hit.nearness for hit in small}
+            nearness = {hit.turn.entry_id: hit.signals["nearness"] for hit in small}
             for hit in large:
                 if hit.turn.entry_id in nearness:
                     shared += 1
-                    assert hit.nearness == pytest.approx(nearness[hit.turn.entry_id], abs=1e-2)
+                    assert hit.signals["nearness"] == pytest.approx(nearness[hit.turn.entry_id], abs=1e-2)
             total += len(small)
             firsts += small[0].turn == large[0].turn
         assert exact.refresh(reader).vectors.exact

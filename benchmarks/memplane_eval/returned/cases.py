@@ -59,6 +59,7 @@ class CaseInstruction(msgspec.Struct, frozen=True):
     kind: str
     stored: str
     applies: tuple[str, ...]
+    said: str = ""
     other: tuple[str, ...] = msgspec.field(name="not", default=())
 
 

@@ -173,17 +173,46 @@ def returned(
     _run(call, requests)
 
 
+@command(
+    group,
+    examples=["memplane eval changes", "memplane eval changes --limit 50 --cache ~/.cache/memplane-eval"],
+)
+def changes(
+    call: CommandContext,
+    file: File = None,
+    limit: Limit = None,
+    cache: Cache = None,
+    embeddings: Embeddings = True,
+) -> None:
+    """Measure whether the text of a recall says what is current after statements that change it or do not."""
+    paths = [file] if file else sorted(bundled("changes").glob("*.json"))
+    _measure(call, "changes", *paths, limit=limit, cache=cache, embeddings=embeddings)
+
+
+@command(group, examples=["memplane eval languages", "memplane eval languages --no-embeddings"])
+def languages(
+    call: CommandContext,
+    file: File = None,
+    limit: Limit = None,
+    cache: Cache = None,
+    embeddings: Embeddings = True,
+) -> None:
+    """Measure how often a memory comes first for a question in the same language and in another one."""
+    paths = [file] if file else sorted(bundled("languages").glob("*.json"))
+    _measure(call, "languages", *paths, limit=limit, cache=cache, embeddings=embeddings)
+
+
 def _measure(
     call: CommandContext,
     subject: str,
-    file: Path | None,
-    *,
+    *files: Path | None,
     compare: str = "",
     limit: int | None,
     cache: Path | None = None,
     embeddings: bool = True,
 ) -> None:
-    paths = [file] if file else usual_files(subject, data_directory(call.wiring.environment))
+    named = [file for file in files if file is not None]
+    paths = named or usual_files(subject, data_directory(call.wiring.environment))
     baselines = tuple(name.strip() for name in compare.split(",") if name.strip())
     requests = [
         EvaluationRequest(

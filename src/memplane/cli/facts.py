@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from memplane.errors import NotFound
+from memplane.recall.marks import UNMARKED
 from memplane.space import Space
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
@@ -68,6 +69,11 @@ def get(
     call.out.note(
         f"{found.category or found.kind} · {found.state}, since {when(found.updated_at)}{until}{rated}"
     )
+    mark = space.overview.marks([found]).get(found.id, UNMARKED)
+    if mark.replaced:
+        call.out.warn(f"this memory is not current{mark.text}")
+    elif mark.contested:
+        call.out.warn("another memory contradicts this one; memplane conflicts lists both")
 
 
 @command(

@@ -1,10 +1,12 @@
 """Store and search turns and typed memories."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from memplane.recall.marks import UNMARKED, Mark
 from memplane.recall.search import LIMIT_DEFAULT, LIMIT_MAX, NO_MODEL, Hit
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
@@ -24,7 +26,7 @@ from memplane.terminal.options import (
     read_metadata,
 )
 from memplane.terminal.output import cell, line, table, when
-from memplane.types import Retained, Visibility
+from memplane.types import Memory, Retained, Visibility
 
 app = typer.Typer()
 
@@ -257,7 +259,8 @@ def memories(
     offset: Offset = 0,
 ) -> None:
     """List memories of any state and scope, newest first."""
-    found = call.existing_space().memories(
+    space = call.existing_space()
+    found = space.memories(
         state=state,
         kind=kind,
         predicate=predicate,
@@ -267,10 +270,17 @@ def memories(
         limit=limit,
         offset=offset,
     )
-    rows = [(one.id, one.kind, one.line, one.state, one.tier, f"{one.importance:.2f}") for one in found]
+    marks = space.overview.marks(found)
+    rows = [
+        (one.id, one.kind, _marked(one, marks), one.state, one.tier, f"{one.importance:.2f}") for one in found
+    ]
     call.out.answer(
         {"memories": found}, table("id", "kind", "text", "state", "tier", "importance", rows=rows)
     )
+
+
+def _marked(memory: Memory, marks: Mapping[str, Mark]) -> str:
+    return f"{memory.line}{marks.get(memory.id, UNMARKED).text}"
 
 
 def _stored_text(kept: Retained) -> Text:
@@ -284,7 +294,7 @@ def _stored_text(kept: Retained) -> Text:
 def _hit(hit: Hit) -> tuple[Text, Text]:
     """Return two lines: the text, and its source."""
     memory, turn = hit.memory, hit.turn
-    said = hit.text if memory is None else memory.line
+    said = f"{hit.text if memory is None else memory.line}{hit.mark}"
     kind = memory.kind.value if memory is not None else f"{turn.role if turn is not None else 'a'} turn"
     facts = [kind, when(hit.at), f"{hit.score:.2f}" if hit.score else "", hit.id]
     if memory is not None:

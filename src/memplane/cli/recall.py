@@ -17,7 +17,23 @@ from memplane.terminal.output import cell, counted, feedback_text, line, pairs, 
 app = typer.Typer()
 
 Query = Annotated[
-    str, typer.Argument(metavar="QUERY", help="The next turn or a question, or - to read it from stdin.")
+    str,
+    typer.Argument(
+        metavar="QUERY",
+        help="The next turn or a question, or - to read it from stdin. Empty: what is useful before the first one.",
+    ),
+]
+
+
+CurrentConversation = Annotated[
+    str | None,
+    typer.Option(
+        "--conversation",
+        "-c",
+        metavar="NAME",
+        help="Current conversation: include what is limited to it and a summary of its earlier parts, without its newest turns, "
+        "which the agent has.",
+    ),
 ]
 
 
@@ -34,12 +50,7 @@ Query = Annotated[
 def recall(
     call: CommandContext,
     query: Query,
-    conversation: Annotated[
-        str | None,
-        typer.Option(
-            "--conversation", "-c", metavar="NAME", help="Current conversation; adds its newest turns."
-        ),
-    ] = None,
+    conversation: CurrentConversation = None,
     project: Annotated[
         str | None,
         typer.Option(
@@ -116,7 +127,10 @@ def _print_recall(call: CommandContext, result: Recall, *, explain: bool) -> Non
 
 @command(app, examples=["memplane enrich", "memplane enrich --space alice --json"])
 def enrich(call: CommandContext) -> None:
-    """Run pending enrichment: extract facts and compute embeddings. A recall also runs a part of it."""
+    """Run pending enrichment: extract facts and compute embeddings. A recall also runs a part of it.
+
+    After a change of the embedding model (MEMPLANE_EMBEDDING_MODEL), everything is embedded again.
+    """
     space = call.existing_space()
     with call.out.progress("Enriching") as advance:
         steps = space.enrich(progress=lambda done: advance(done, None))
@@ -219,4 +233,4 @@ def _row(hit: RecallHit | SpanHit, result: Recall) -> tuple[object, ...]:
     if hit.memory is not None and hit.memory.importance_base is not None:
         channels += f"; {feedback_text(hit.memory)}"
     probability = "" if hit.flags else probability_text(hit.probability)
-    return cell(said, chars_max=120), returned, probability, channels, hit.id
+    return cell(f"{said}{hit.mark}", chars_max=160), returned, probability, channels, hit.id

@@ -23,9 +23,18 @@ def spaces(call: CommandContext) -> None:
 
 @command(app, examples=["memplane stats", "memplane stats --space alice --json"])
 def stats(call: CommandContext) -> None:
-    """Show how much a space contains."""
-    sizes = call.existing_space().overview.stats()
-    document = {"space": call.space_name, **msgspec.to_builtins(sizes)}
+    """Show how much a space contains, its embedding model, and what is not embedded yet."""
+    overview = call.existing_space().overview
+    embedding = overview.embedding()
+    document = {
+        "space": call.space_name,
+        **msgspec.to_builtins(overview.stats()),
+        "embedding_model": embedding.model or "none",
+        **({} if embedding.replaces is None else {"embedding_model_replaced": embedding.replaces}),
+        "unembedded_turns": embedding.turns,
+        "unembedded_memories": embedding.memories,
+        "unembedded_spans": embedding.spans,
+    }
     call.out.answer(document, pairs(document.items()))
 
 

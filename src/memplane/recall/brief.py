@@ -7,6 +7,7 @@ import msgspec
 from memplane.clock import DAY, Instant, to_datetime, to_instant
 from memplane.config import Settings
 from memplane.memory.paths import is_path
+from memplane.recall.matters import wishes_of
 from memplane.safety.fence import BRIEF_INTRODUCTION, BRIEF_TITLE, defang
 from memplane.safety.redact import redact
 from memplane.safety.sanitize import one_line, shortened, with_flags
@@ -61,11 +62,14 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_brief(reader: Reader, settings: Settings, now: Instant, audience: Audience = EVERYWHERE) -> Brief:
-    """Quarantined memories are excluded, including those stored before flagging existed."""
+    """Quarantined memories are excluded, including those stored before flagging existed, and instructions that newer ones ended."""
     entries: list[BriefEntry] = []
     chars = 0
-    for memory in reader.memories.brief(now=now, limit=settings.brief_entries_max, audience=audience):
-        if with_flags(memory).quarantined:
+    found = reader.memories.brief(now=now, limit=settings.brief_entries_max, audience=audience)
+    plain = [memory for memory in found if not with_flags(memory).quarantined]
+    wishes = wishes_of(reader, plain)
+    for memory in plain:
+        if not wishes.asks(memory.id):
             continue
         entry = _entry(memory, now)
         chars += len(entry.content)

@@ -51,13 +51,33 @@ def probability(logit: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(-_LOGIT_MAX, min(_LOGIT_MAX, logit))))
 
 
+def _numbers(packed: bytes, name: str) -> Vector:
+    """Packed 16-bit floats. `ValueError` if they are not that: msgspec adds the place in the file."""
+    if len(packed) % np.float16().itemsize:
+        raise ValueError(f"{name}: {len(packed)} bytes are not 16-bit floats")
+    numbers = np.frombuffer(packed, np.float16).astype(np.float32)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name}: not all numbers are finite")
+    return numbers
+
+
 class Perceptron(msgspec.Struct, frozen=True, kw_only=True):
     """A function of a query's vector with one hidden layer; its numbers are 16-bit floats."""
 
     hidden: bytes
     """One row per unit: its weights, then its bias."""
     output: bytes
+    """One weight per unit."""
     dimension: int
+
+    def __post_init__(self) -> None:
+        if self.dimension < 1:
+            raise ValueError(f"dimension: {self.dimension} is not positive")
+        units, rest = divmod(len(_numbers(self.hidden, "hidden")), self.dimension + 1)
+        if rest or not units:
+            raise ValueError(f"hidden: not rows of {self.dimension + 1} numbers, one more than dimension")
+        if len(_numbers(self.output, "output")) != units:
+            raise ValueError(f"output: not {units} numbers, one per row of hidden")
 
     def __call__(self, vector: Vector) -> float:
         if len(vector) != self.dimension:
@@ -90,34 +110,71 @@ def wording_features(text: str, size: int) -> tuple[list[int], float]:
     return places, 1.0 / math.sqrt(len(set(places)))
 
 
+class Direction(msgspec.Struct, frozen=True):
+    """A linear function of a vector; its numbers are 16-bit floats."""
+
+    weights: bytes
+    bias: float = 0.0
+
+    def __post_init__(self) -> None:
+        _numbers(self.weights, "weights")
+
+    def __call__(self, vector: Vector) -> float:
+        weights = np.frombuffer(self.weights, np.float16)
+        if len(weights) != len(vector):
+            return 0.0
+        return float(np.dot(weights.astype(np.float32), vector)) + self.bias
+
+
+class InstructionVectors(msgspec.Struct, frozen=True, kw_only=True):
+    """What the vectors of instructions and turns are compared with."""
+
+    general: Direction
+    """Larger for instructions that concern every answer."""
+    turn: Direction
+    """The mean vector of turns."""
+    instruction: Direction
+    """The mean vector of instructions for some turns."""
+    foreign: Direction
+    """The logit that a turn is not in English. To an English model, all texts in another language are similar to each other."""
+
+
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """The fitted weights for one embedding model."""
 
     need: Logistic
-    """Whether memory helps with this turn at all. Similarity cannot tell: the nearest memory is as near to a general question
+    """Whether memory helps with this turn at all. Similarity does not show it: the nearest memory is as near to a general question
     as to a personal one."""
-    sure: float
+    likely_min: float
     """The probability of `need` that one in twelve turns without need reaches; from there on the whole budget may be used."""
-    maybe: float
-    """The one that nearly half of them reach; from there on a small part of the budget may be used. A missed need costs more than
-    that."""
-    unrelated: float = 1.0
+    maybe_min: float
+    """The probability that nearly half of them reach; from there on a small part of the budget may be used. A missed need costs
+    more than that."""
+    match_min: float = 1.0
     """The similarity that one in a hundred turns without need reaches. Something nearer is a match, whatever the turn looks like."""
     turn: Logistic
     memory: Logistic
     """A memory read from a turn."""
     stored: Logistic
     """A memory that a caller stored."""
+    every: Logistic
+    """Whether a standing instruction concerns every answer. 0.5 is the working point of `every` and `standing`."""
     standing: Logistic
-    """Whether a standing instruction applies to this turn."""
+    """Whether a standing instruction concerns this turn."""
     personal: Perceptron | None = None
     """The signal `personal`: whether the turn's vector asks for something personal; None for a model that is not known."""
-    general: list[float] = []
-    """The signal `general` is their dot product with an instruction's vector: it applies to every answer."""
+    instructions: InstructionVectors | None = None
+    """None for a model that is not known."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.maybe_min <= self.likely_min <= 1.0:
+            raise ValueError(
+                f"maybe_min, likely_min: {self.maybe_min} and {self.likely_min} are not 0 < maybe_min <= likely_min <= 1"
+            )
 
     def helps(self, need: float) -> Helps:
         """What a probability of `need` means."""
-        return "likely" if need >= self.sure else "maybe" if need >= self.maybe else "unlikely"
+        return "likely" if need >= self.likely_min else "maybe" if need >= self.maybe_min else "unlikely"
 
 
 @cache

@@ -53,8 +53,8 @@ def _surplus(said: Sequence[RankedTurn], limit: int) -> list[RankedTurn]:
     """All copies but the newest, if there are many."""
     newest: dict[tuple[str, ...], RankedTurn] = {}
     for ranked in said:
-        words = ranked.same
-        newest[words] = max(newest.get(words, ranked), ranked, key=lambda each: each.turn.at)
+        key = ranked.copy_key
+        newest[key] = max(newest.get(key, ranked), ranked, key=lambda each: each.turn.at)
     kept = {_number(ranked.turn) for ranked in newest.values()}
     copies = [ranked for ranked in said if _number(ranked.turn) not in kept]
     return copies if len(copies) * _COPIES_SHARE > limit else []

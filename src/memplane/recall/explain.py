@@ -7,10 +7,14 @@ from collections.abc import Sequence
 
 from memplane.clock import Instant, to_instant
 from memplane.documents.result import SpanHit
-from memplane.recall.copies import repeats, same_words
+from memplane.recall.breadth import breadth_of, floor_of
+from memplane.recall.calibration import Signals
+from memplane.recall.copies import acknowledges, repeats, same_words
+from memplane.recall.matters import read_wish
 from memplane.recall.request import RecallRequest
 from memplane.recall.result import Recall, RecallHit
 from memplane.recall.selection import COVERAGE, MAYBE_BLOCKS, MAYBE_TOKENS, MEMORY_COVERAGE
+from memplane.recall.standing import APPLIES_MIN, instructs
 from memplane.safety.sanitize import has_expired, sanitized_turn, with_flags
 from memplane.storage.filter import Audience
 from memplane.storage.numbers import turn_number
@@ -78,7 +82,7 @@ def why_not(
     the rank of something that `result` did not rank."""
     returned = _returned(expected, result)
     if returned is not None:
-        return returned
+        return returned + _why_standing(expected, result)
     if reader.ledger.tombstoned([expected]):
         return "It was forgotten; forgotten memories are never returned."
     memory = reader.memories.get(expected)
@@ -86,10 +90,58 @@ def why_not(
         return _why_not_entry(reader, expected, request, result, wider)
     return (
         _why_not_memory(with_flags(memory), request, now)
+        or _as_withdrawn(expected, result, wider)
         or _as_turn(memory, result)
         or _as_copy(expected, [memory.line], "memories", result)
-        or _rank(expected, "memories", result, wider)
+        or _why_not_standing(expected, result, wider) + _rank(expected, "memories", result, wider)
     )
+
+
+def _as_withdrawn(expected: str, result: Recall, wider: Recall) -> str | None:
+    """For an instruction that no longer holds or only ends another one, and for the entry it was read from."""
+    found = [
+        (hit, memory)
+        for hit in (*result.hits, *result.facts, *wider.hits)
+        if (memory := hit.memory) is not None and expected in {hit.id, memory.entry_id} and instructs(memory)
+    ]
+    for hit, _ in found:
+        if hit.replaced and hit.replaced_by is not None:
+            newer = f"{hit.replaced_by!r} ({hit.replaced_by_id})"
+            return f"A newer instruction about the same matter replaced it: {newer}."
+    if any(not hit.selected and read_wish(memory.text).ending is not None for hit, memory in found):
+        return "It withdraws an earlier instruction, and asks for nothing itself."
+    return None
+
+
+def _why_standing(expected: str, result: Recall) -> str:
+    """Why an instruction is returned; empty for other memories."""
+    signals = _standing_signals(expected, result)
+    every, applies = signals.get("every", 0.0), signals.get("applies", 0.0)
+    if max(every, applies) < APPLIES_MIN:
+        return ""
+    if every >= applies:
+        return f" It is an instruction for every answer (probability {probability_text(every)})."
+    return f" It is an instruction that applies to this turn (probability {probability_text(applies)})."
+
+
+def _why_not_standing(expected: str, result: Recall, wider: Recall) -> str:
+    """Why an instruction is not returned as one; empty for other memories."""
+    signals = _standing_signals(expected, result) or _standing_signals(expected, wider)
+    if not signals:
+        return ""
+    every, applies = signals["every"], signals["applies"]
+    if max(every, applies) >= APPLIES_MIN:
+        return "It is an instruction that applies to this turn, but others that are more likely to apply left no room. "
+    return (
+        f"It is an instruction that does not apply to this turn (probability {probability_text(applies)}), nor to every answer "
+        f"({probability_text(every)}); from {APPLIES_MIN} on it would. "
+    )
+
+
+def _standing_signals(expected: str, result: Recall) -> Signals:
+    """The signals of an instruction; empty for everything else."""
+    found = (hit.signals for hit in (*result.hits, *result.facts) if hit.id == expected)
+    return next((signals for signals in found if "every" in signals), {})
 
 
 def _text_ids(result: Recall) -> frozenset[str]:
@@ -132,7 +184,9 @@ def _why_not_entry(
     if reason is not None:
         return reason
     return (
-        _as_question(turns, result)
+        _as_acknowledgement(turns)
+        or _as_withdrawn(expected, result, wider)
+        or _as_question(turns, result)
         or _as_copy(expected, [turn.text for turn in turns], "turns", result)
         or _as_fact(expected, result)
         or _rank(expected, "turns", result, wider)
@@ -163,6 +217,12 @@ def _later(at: Instant, request: RecallRequest) -> str | None:
 def _as_question(turns: Sequence[Turn], result: Recall) -> str | None:
     if all(repeats(turn.text, result.query) for turn in turns):
         return "It equals the question, which is never returned as its own answer."
+    return None
+
+
+def _as_acknowledgement(turns: Sequence[Turn]) -> str | None:
+    if all(acknowledges(turn.text) for turn in turns):
+        return "It only acknowledges another turn, so it is never returned."
     return None
 
 
@@ -261,6 +321,10 @@ def _rank(expected: str, among: str, result: Recall, wider: Recall) -> str:
 
 def _left_out(hit: RecallHit, result: Recall) -> str:
     if not hit.selected:
+        best = max(other.probability for other in result.hits)
+        floor = floor_of(breadth_of(result.query), best, turn=hit.turn is not None)
+        if hit.probability < floor:
+            return f"for this question, items below {probability_text(floor)} are left out"
         selected = sum(other.selected for other in result.hits)
         held = f"{100 * COVERAGE:.0f} % of the probability"
         also = (

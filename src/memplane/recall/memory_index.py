@@ -75,8 +75,8 @@ class MemoryIndex:
     def nearest(
         self, reader: Reader, model: int, query: Vector, limit: int, audience: Audience | None = EVERYWHERE
     ) -> list[SimilarMemory]:
-        """The nearest memories within this audience's scope, nearest first, and besides them the nearest of those that somebody
-        stored: a few of them stand among thousands that were read from turns."""
+        """The nearest memories within this audience's scope, nearest first, and the nearest stored ones in addition: a space has few of
+        them and thousands that were read from turns."""
         search = reader.vectors.search(model)
         if search is not None:
             return self._searched(reader, search, model, query, limit, audience)
@@ -156,19 +156,6 @@ class MemoryIndex:
                 query, limit, visible=self._visible_to(audience), among=chosen, read=read
             )
             return [ids[at] for at in found.places], found
-
-    def products(
-        self, reader: Reader, model: int, ids: Sequence[str], vector: Sequence[float] | Vector
-    ) -> dict[str, float]:
-        """The dot product of each memory's vector with this one, for memories that have a vector."""
-        if len(vector) != self._model[1]:
-            return dict.fromkeys(ids, 0.0)
-        packed = reader.vectors.memories_of(model, list(ids))
-        there = [id_ for id_ in ids if id_ in packed]
-        if not there:
-            return {}
-        found = dots(unpacked([packed[id_] for id_ in there]), np.asarray(vector, np.float32))
-        return dict(zip(there, found.tolist(), strict=True))
 
     def _searched(
         self,

@@ -1,24 +1,20 @@
-"""Whether memory helps with a turn at all, and which standing instructions apply to it.
+"""Whether memory helps with a turn at all.
 
-Neither can be read from similarity: in a space of thirty memories the nearest one is as near to "who painted this?" as to "what
-should I cook for her?". What tells them apart is the turn itself. Functions of its vector and of its words, fitted on turns that
+This cannot be read from similarity: in a space of thirty memories the nearest one is as near to "who painted this?" as to "what
+should I cook for her?". The turn itself makes the difference. Functions of its vector and of its words, fitted on turns that
 people wrote for both kinds, give the signals `personal` and `wording`; the best matches in the space give the others.
 """
 
 import math
 from collections.abc import Sequence
 
-import msgspec
-
 from memplane.clock import DAY
+from memplane.recall.breadth import Breadth, breadth_of
 from memplane.recall.calibration import Calibration, Signals, wording
 from memplane.recall.fact_ranking import RankedFact
-from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.query_context import PreparedQuery
 from memplane.recall.result import Routing
 from memplane.recall.turn_ranking import RankedTurn
-from memplane.storage.store import Reader
-from memplane.types import Kind
 
 _HELD_MIN = 0.6
 _ALONE_SHARE = 0.6
@@ -41,14 +37,20 @@ def need_signals(
         "personal": _personal(prepared, calibration),
         "wording": wording()(prepared.text),
         "nearness": nearness,
-        "match": max(0.0, nearness - calibration.unrelated),
+        "match": match_signal(nearness, calibration.match_min),
         "words": words,
         "held": _held(words, prepared),
         "speaker": float(bool(routing.speakers)),
         "time": float(routing.temporal_intent is not None),
         "then": _then(prepared, found),
+        "summary": float(breadth_of(prepared.text) is Breadth.SUMMARY),
         "length": math.log1p(len(prepared.question.words)),
     }
+
+
+def match_signal(nearness: float, match_min: float) -> float:
+    """How much nearer the best match is than to turns that need no memory."""
+    return max(0.0, nearness - match_min)
 
 
 def _held(words: float, prepared: PreparedQuery) -> float:
@@ -73,36 +75,3 @@ def _personal(prepared: PreparedQuery, calibration: Calibration) -> float:
     if prepared.query is None or calibration.personal is None:
         return 0.0
     return calibration.personal(prepared.query)
-
-
-def with_standing_signals(
-    reader: Reader,
-    prepared: PreparedQuery,
-    known: Sequence[RankedFact],
-    index: MemoryIndex,
-    calibration: Calibration,
-) -> list[RankedFact]:
-    """Instructions with the signals `general` (it applies to every answer), and `personal` and `wording` of the turn."""
-    ids = [fact.memory.id for fact in known if fact.memory.kind is Kind.INSTRUCTION]
-    if not ids:
-        return list(known)
-    turn = {"personal": _personal(prepared, calibration), "wording": wording()(prepared.text)}
-    general: dict[str, float] = {}
-    nearness: dict[str, float] = {}
-    if prepared.query is not None and prepared.model is not None:
-        general = index.products(reader, prepared.model, ids, calibration.general)
-        nearness = index.products(reader, prepared.model, ids, prepared.query)
-    return [
-        msgspec.structs.replace(
-            fact,
-            signals={
-                **fact.signals,
-                **turn,
-                "general": general.get(fact.memory.id, 0.0),
-                "nearness": nearness.get(fact.memory.id, 0.0),
-            },
-        )
-        if fact.memory.kind is Kind.INSTRUCTION
-        else fact
-        for fact in known
-    ]

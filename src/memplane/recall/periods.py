@@ -32,6 +32,8 @@ _HAS_YEAR = re.compile(r"\d{4}|['\u2019]\d\d\b|\d[/.-]\d+[/.-]\d")
 _UP_TO_NOW = re.compile(r"\bpast\b|\blast (?!decade)\w+ \w*s$", re.IGNORECASE)
 """`The past month` and `the last two months` end now; `last month` ended with the calendar's month."""
 _AGO = re.compile(r"\bago$", re.IGNORECASE)
+_VAGUE = re.compile(r"\b(?:few|couple|several)\b", re.IGNORECASE)
+"""`A few weeks ago` is a range already."""
 _AGO_SHARE = 5
 _AGO_DAYS_MAX = 30
 """`Ten days ago` may be eight or twelve."""
@@ -98,6 +100,9 @@ def _period(question: str, mention: TimeMention, following: TimeMention | None, 
     if mention.kind == "relative" and until < reference and _UP_TO_NOW.search(mention.raw):
         return Period(begin + reference - until, reference)
     if _AGO.search(mention.raw):
+        if _VAGUE.search(mention.raw):
+            return Period(begin, until)
+        begin, until = _counted_back(mention, reference)
         about = min(round((reference - begin) / (_AGO_SHARE * DAY)), _AGO_DAYS_MAX) * DAY
         return Period(begin - about, min(until + about, max(until, reference)))
     if mention.kind != "absolute" or _HAS_YEAR.search(mention.raw):
@@ -107,6 +112,20 @@ def _period(question: str, mention: TimeMention, following: TimeMention | None, 
         if year is not None:  # `June or July 2022`
             return Period(begin, until).in_year(int(year[0]) - to_datetime(begin).year)
     return Period(begin, until, any_year=True)
+
+
+def _counted_back(mention: TimeMention, reference: Instant) -> tuple[Instant, Instant]:
+    """The day of `two months ago`, or the month of `two years ago`: a question means the time around it, not the
+    month or year of the calendar."""
+    begin, now = to_datetime(mention.begin), to_datetime(reference)
+    if mention.granularity == "month" and "month" in mention.raw.lower():
+        last = calendar.monthrange(begin.year, begin.month)[1]
+        day = to_instant(begin.replace(day=min(now.day, last)))
+        return day, day + DAY
+    if mention.granularity == "year" and "year" in mention.raw.lower():
+        first = begin.replace(month=now.month)
+        return to_instant(first), to_instant(first) + calendar.monthrange(first.year, first.month)[1] * DAY
+    return mention.begin, mention.until
 
 
 def date_match(periods: Iterable[Period], at: Ints) -> Floats:

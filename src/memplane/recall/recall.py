@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from memplane.clock import Instant, to_datetime, to_instant
+from memplane.clock import Instant, to_datetime
 from memplane.config import Settings
 from memplane.documents.result import SpanHit
 from memplane.documents.search import DocumentQuery, DocumentResults, Ranking, consult
@@ -19,13 +19,20 @@ from memplane.extract.relevance import Question
 from memplane.models.embedding import Vector, folder_of
 from memplane.recall.blocks import blocks_of
 from memplane.recall.caches import Embedded, Questions
-from memplane.recall.calibration import Calibration, Signals, calibration_of
+from memplane.recall.calibration import Calibration, calibration_of
 from memplane.recall.distinct import rank_distinct
-from memplane.recall.fact_ranking import FactCandidates, candidate_query, facts_apart, gather_facts
+from memplane.recall.fact_ranking import (
+    FactCandidates,
+    RankedFact,
+    candidate_query,
+    facts_apart,
+    gather_facts,
+)
 from memplane.recall.large_spaces import LargeTurns, LargeWords
 from memplane.recall.memory_index import MemoryIndex
 from memplane.recall.name_index import decided_names, names_in
-from memplane.recall.need import need_signals, with_standing_signals
+from memplane.recall.need import need_signals
+from memplane.recall.opening import is_empty, with_opening
 from memplane.recall.query import (
     QueryAnalysis,
     as_of_named,
@@ -41,15 +48,17 @@ from memplane.recall.result import Limits, Recall, RecallBlock, RecallHit, Routi
 from memplane.recall.search import LIMIT_MAX, SearchRequest, search
 from memplane.recall.selection import (
     MAYBE_BLOCKS,
+    STANDING_BLOCKS,
     SUSPECTS_MAX,
     Selection,
     by_words,
     select,
     with_suspects,
 )
+from memplane.recall.standing import with_standing_signals
 from memplane.recall.turn_index import EMPTY, TurnColumns, TurnIndex
 from memplane.recall.turn_ranking import RankedTurn, TurnWords, holders
-from memplane.safety.sanitize import sanitized_turn
+from memplane.safety.sanitize import sanitized_turn, turn_with_flags
 from memplane.storage.filter import Filter
 from memplane.storage.numbers import turn_number
 from memplane.storage.review import QUARANTINED_TURNS_MAX
@@ -110,7 +119,7 @@ def recall(
     now: Instant,
     lags: Callable[[Reader], tuple[str, ...]],
 ) -> Recall:
-    """Answer a query; an empty query returns the newest turns. `lags` says why the answer may be incomplete.
+    """Answer a query; an empty query returns what is useful without one. `lags` says why the answer may be incomplete.
 
     Everything that needs no vector runs while the query is embedded.
     """
@@ -141,10 +150,11 @@ def recall(
         known, suspects = facts_apart(reader, prepared, gathered, limit=limits.facts, now=now)
     with watch.stage("render"):
         calibration = tools.calibration(vector)
-        known = with_standing_signals(reader, prepared, known, tools.memory_index, calibration)
-        routing = _with_need(routing, need_signals(prepared, said, known, routing, calibration), calibration)
+        known = with_standing_signals(reader, prepared, known, calibration)
+        routing = _with_need(prepared, said, known, routing, calibration)
         selection = select(reader, request, said, known, calibration, routing.helps, where)
         selection = with_suspects(selection, suspect_turns, suspects, where)
+        selection, limits = with_opening(reader, request, selection, limits, settings, where)
         tame = Sanitizer(prepared.question.words)
         rendered, blocks = _shown(selection, routing, consulted, limits, settings, tame)
     return Recall(
@@ -167,7 +177,7 @@ def recall(
         working_memory=working_memory(history, [hit.memory for hit in selection.answers if hit.memory]),
         routing=_final_routing(routing, consulted, has_vectors=vector is not None),
         reference_time=to_datetime(reference),
-        anchor="now" if request.reference is None else "request",
+        anchor=_anchor(request),
         degraded=degraded + failed,
         timings=watch.stop(),
     )
@@ -179,6 +189,10 @@ def _with_times(request: RecallRequest, now: Instant) -> tuple[RecallRequest, In
     named = None if request.as_of is not None else as_of_named(request.query, reference)
     as_of = request.as_of if named is None else to_datetime(named)
     return msgspec.structs.replace(request, as_of=as_of), reference
+
+
+def _anchor(request: RecallRequest) -> str:
+    return "now" if request.reference is None else "request"
 
 
 def _where(request: RecallRequest, now: Instant) -> Filter:
@@ -237,9 +251,7 @@ def _begin(
         apart=reader.review.quarantined_turns(limit=QUARANTINED_TURNS_MAX),
         where=where,
         large=large,
-        large_words=None
-        if large is None
-        else LargeWords(large, list(dict.fromkeys(question.stems[word] for word in question.words))),
+        large_words=None if large is None else LargeWords(large, question.lookups),
     )
     return waited, prepared
 
@@ -298,12 +310,22 @@ def _with_vector(
     )
 
 
-def _with_need(routing: Routing, signals: Signals, calibration: Calibration) -> Routing:
-    """An empty query asks for what is new, so it needs no other reason. A query about a past time from which something is known
-    may be about that, whatever its words."""
-    need = round(calibration.need(signals), 4) if signals["length"] else 1.0
+def _with_need(
+    prepared: PreparedQuery,
+    said: Sequence[RankedTurn],
+    known: Sequence[RankedFact],
+    routing: Routing,
+    calibration: Calibration,
+) -> Routing:
+    """An empty query always needs memory, and so does a summary; one of signs alone does not. A query about a past time from which something is known may be
+    about that, whatever its words."""
+    signals = need_signals(prepared, said, known, routing, calibration)
+    without_words = 1.0 if is_empty(prepared.text) else 0.0
+    need = round(calibration.need(signals), 4) if signals["length"] else without_words
+    if signals["summary"]:
+        need = max(need, calibration.likely_min)
     if signals["then"]:
-        need = max(need, calibration.maybe)
+        need = max(need, calibration.maybe_min)
     return msgspec.structs.replace(routing, need=need, helps=calibration.helps(need), signals=signals)
 
 
@@ -323,11 +345,13 @@ def _shown(
 
 
 def _best_first(selection: Selection, spans: Sequence[SpanHit]) -> list[RecallHit | SpanHit]:
-    """Turns and memories by probability, and passages in turn with them, because their scores are no probabilities; what always
-    applies comes first, what is flagged last."""
-    items = selection.items if selection.sure else selection.items[:MAYBE_BLOCKS]
+    """Turns and memories by probability, alternating with passages, whose scores are not probabilities. Pinned memories and the first
+    instructions come first, flagged items last."""
+    items = selection.items if selection.helps == "likely" else selection.items[:MAYBE_BLOCKS]
     worth = [hit for pair in zip_longest(items, spans) for hit in pair if hit is not None]
-    return [*selection.standing, *worth, *selection.suspects]
+    pinned = sum(hit.memory is not None and hit.memory.pinned for hit in selection.standing)
+    first = pinned + STANDING_BLOCKS
+    return [*selection.standing[:first], *worth, *selection.standing[first:], *selection.suspects]
 
 
 def _final_routing(routing: Routing, consulted: DocumentResults, *, has_vectors: bool) -> Routing:
@@ -379,7 +403,7 @@ def _turns_apart(
     reader: Reader, prepared: PreparedQuery, said: list[RankedTurn], *, limit: int
 ) -> tuple[list[RankedTurn], list[RankedTurn]]:
     """Drop flagged turns, but keep a few that contain words of the query."""
-    clean = [ranked for ranked in said if not sanitized_turn(ranked.turn).quarantined]
+    clean = [ranked for ranked in said if not turn_with_flags(ranked.turn).quarantined]
     suspects = [ranked for ranked in said if ranked not in clean]  # stored before flagging existed
     if limit and prepared.apart and prepared.question.words:
         flagged = msgspec.structs.replace(prepared.where, quarantined=True)
@@ -396,7 +420,6 @@ def _by_words(turn: Turn, rank: int, prepared: PreparedQuery) -> RankedTurn:
         contributions={"words": score},
         ranks={"words": rank},
         relevant=turn.role != Role.SYSTEM,
-        nearness=0.0,
     )
 
 
@@ -414,7 +437,9 @@ def _unsettled(
     cursor = reader.state.cursor()
     if not request.limits.turns or reader.ledger.head().seq == cursor:
         return []
-    analysis = SearchRequest(query=request.query, memories=False, limit=LIMIT_MAX, audience=request.audience)
+    analysis = SearchRequest(
+        query=request.query, as_of=where.as_of, memories=False, limit=LIMIT_MAX, audience=request.audience
+    )
     hits = search(reader, analysis, where.now)
     return [
         RankedTurn(
@@ -423,14 +448,12 @@ def _unsettled(
             contributions={"words": hit.score},
             ranks={"words": rank},
             relevant=True,
-            nearness=0.0,
         )
         for rank, hit in enumerate(hits, start=1)
         if hit.turn is not None
         and hit.turn.seq > cursor
         and hit.turn.role != Role.SYSTEM
         and turn_number(hit.turn.seq, hit.turn.ordinal) not in leave_out
-        and (where.as_of is None or to_instant(hit.turn.at) <= where.as_of)
     ]
 
 
@@ -466,11 +489,16 @@ def _with_signals(
 
 
 def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, *, now: Instant) -> Recall:
-    """Keyword matches only, for callers that cannot wait for the full ranking."""
+    """Keyword matches only, for callers that cannot wait for the full ranking. The same memories and turns are visible."""
+    request, reference = _with_times(request, now)
+    where = _where(request, now)
     analysis = SearchRequest(
         query=request.query,
+        include_superseded=where.include_superseded,
+        as_of=where.as_of,
+        include_faded=where.include_faded,
         limit=max(1, min(request.limits.turns, LIMIT_MAX)),
-        audience=request.audience,
+        audience=where.audience,
     )
     matches = [
         RecallHit(
@@ -482,6 +510,10 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
             ranks={"words": rank},
             turn=hit.turn,
             memory=hit.memory,
+            replaced=hit.replaced,
+            replaced_by=hit.replaced_by,
+            replaced_by_id=hit.replaced_by_id,
+            contested=hit.contested,
             flags=hit.flags,
         )
         for rank, hit in enumerate(search(reader, analysis, now), start=1)
@@ -498,5 +530,7 @@ def recall_by_words(reader: Reader, request: RecallRequest, settings: Settings, 
         lines=rendered.lines,
         blocks=blocks_of((*found.items, *found.suspects), limits, settings, tame),
         hits=tuple(matches),
+        reference_time=to_datetime(reference),
+        anchor=_anchor(request),
         degraded=(BY_WORDS,),
     )

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from memplane.documents.result import DocumentSummary, SpanHit, Strategy
+from memplane.recall.mark_text import mark_text
 from memplane.types import Memory, Turn
 
 SPANS_MAX = 50
@@ -70,13 +71,20 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 1
     """How often the same was said; the newest is returned."""
     replaced: bool = False
-    """It is no longer so: a superseded memory, or a turn from which one was read."""
+    """It is out of date: a superseded memory, or a turn from which one was read."""
     replaced_by: str | None = None
-    """The statement that is current now."""
+    """The current statement."""
+    replaced_by_id: str | None = None
+    """The id of the memory with that statement."""
     contested: bool = False
-    """Another memory contradicts it, and nobody has settled which is right."""
+    """Another memory contradicts it, and the conflict is not resolved."""
     flags: tuple[str, ...] = ()
     """Its flags, if not released: it is returned last, with a warning."""
+
+    @property
+    def mark(self) -> str:
+        """`replaced` and `contested` as text; empty if it is neither."""
+        return mark_text(replaced=self.replaced, now=self.replaced_by, contested=self.contested)
 
     @property
     def statement(self) -> str:

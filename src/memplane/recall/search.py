@@ -1,18 +1,23 @@
 """Search over typed memories, keyed facts and turns: by words, and by meaning where there are vectors.
 
-A text that contains all words of the query comes before one that is only similar: whoever searches for a name, an id or
-a rare word expects the text that contains it.
+A text that contains all words of the query comes before one that is only similar: a search for a name, an id or a rare
+word should find the text that contains it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from memplane.clock import Instant
 from memplane.extract.relevance import STOP_WORDS, Question, Relevance
+from memplane.models.embedding import Vector, folder_of
 from memplane.recall.caches import Questions
+from memplane.recall.calibration import calibration_of, wording
+from memplane.recall.mark_text import mark_text
+from memplane.recall.marks import Marks, as_it_was, current_first, with_mark
 from memplane.recall.memory_index import MemoryIndex
+from memplane.recall.need import match_signal
 from memplane.recall.query import replace_speakers
 from memplane.recall.similar import REFERENCE_TEXTS, SimilarityQuery, similar_memories, similar_turns
 from memplane.recall.turn_index import EMPTY, TurnIndex
@@ -36,6 +41,8 @@ _SCORE_DIGITS = 6
 _STEM_CHARS_MIN = 2
 _ENDING_CHARS = 12
 _NAME_CHARS_MAX = 512
+_NEED_POWER = 0.75
+"""Need was fitted on turns, and keywords do not look like turns. A power below 1 softens its effect."""
 NOT_EMBEDDED = "vectors: nothing is embedded yet, so only words were compared"
 NO_MODEL = "embedding: no model is configured, so only words were compared"
 
@@ -52,6 +59,10 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
     project: str | None = None
     category: str | None = None
     include_superseded: bool = False
+    as_of: Instant | None = None
+    """The state of the space at that time; see `Filter`."""
+    include_faded: bool = True
+    """Include memories that negative feedback has hidden from recall."""
     memories: bool = True
     turns: bool = True
     limit: int = LIMIT_DEFAULT
@@ -83,6 +94,19 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     channels: Mapping[str, float] = {}
     """What it was found by, with the value of each: `words`, the share of the query's words, and `meaning`, how certainly
     it is related. Both are between 0 and 1."""
+    replaced: bool = False
+    """It is out of date: a superseded memory, or a turn from which one was read."""
+    replaced_by: str | None = None
+    """The current statement."""
+    replaced_by_id: str | None = None
+    """The id of the memory with that statement."""
+    contested: bool = False
+    """Another memory contradicts it, and the conflict is not resolved."""
+
+    @property
+    def mark(self) -> str:
+        """`replaced` and `contested` as text; empty if it is neither."""
+        return mark_text(replaced=self.replaced, now=self.replaced_by, contested=self.contested)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -120,11 +144,27 @@ def search(
             hits = _merged(hits, near, relevance)
         hits = _named_first(reader, request, where, hits)
         hits.sort(key=lambda hit: (hit.score, hit.at, _place(hit)), reverse=True)
-    best = [_sanitized_hit(hit, now) for hit in hits[: request.limit]]
+    best = [_sanitized_hit(hit, where) for hit in hits[: request.limit]]
     if any(hit.flags for hit in best):  # leave room for others
-        best = [_sanitized_hit(hit, now) for hit in hits]
+        best = [_sanitized_hit(hit, where) for hit in hits]
         best = [hit for hit in best if not hit.flags or set(hit.channels) != {"meaning"}]
-    return SearchResults(sorted(best, key=lambda hit: bool(hit.flags))[: request.limit], degraded)
+    best = sorted(best, key=lambda hit: bool(hit.flags))[: request.limit]
+    return SearchResults(_marked(reader, best, where), degraded)
+
+
+def _marked(reader: Reader, hits: Sequence[Hit], where: Filter) -> list[Hit]:
+    """The hits with their marks; the current statement comes before what it replaced."""
+    marks = Marks(
+        reader,
+        [hit.memory for hit in hits if hit.memory is not None],
+        # At an earlier time, what was replaced since was still current.
+        [hit.turn for hit in hits if hit.turn is not None] if where.as_of is None else [],
+        where,
+    )
+    marked = [
+        with_mark(hit, marks.of(found)) for hit in hits if (found := hit.memory or hit.turn) is not None
+    ]
+    return current_first(marked, marks.heirs)
 
 
 def _by_words(
@@ -136,6 +176,8 @@ def _by_words(
     rare = [word for word in question.words if frequencies[question.stems[word]] <= _COMMON]
     found = _matching(reader, request, where, rare or question.words, newest=not rare)
     hits = _hits(found, relevance)
+    if question.ambiguous:
+        hits = [hit for hit in hits if hit.score]
     if typed:
         there = {hit.id for hit in hits}
         further = _hits((_beginning(reader, request, where, typed), []), relevance)
@@ -160,6 +202,7 @@ class _SimilarSearch:
         )
         begin, index = services.questions.begin, services.turn_index
         text = _without_names(request, index.speakers)
+        self._text = text
         self._embedded = begin(text)
         if (
             self._model is not None
@@ -168,6 +211,7 @@ class _SimilarSearch:
         ):
             self._turns = index.refresh(reader)
             if (named := _without_names(request, self._turns.speakers)) != text:
+                self._text = named
                 self._embedded = begin(named)
 
     def results(self) -> tuple[list[Hit], tuple[str, ...]]:
@@ -180,6 +224,7 @@ class _SimilarSearch:
             vector=vector,
             model=self._model,
             reference=lambda: services.questions.vectors_of(REFERENCE_TEXTS),
+            expected=self._expected(vector),
         )
         memories = (
             similar_memories(self._reader, services.memory_index, query, where, request.limit)
@@ -198,6 +243,25 @@ class _SimilarSearch:
             msgspec.structs.replace(hit, channels={"meaning": certainty[id(hit.memory or hit.turn)]})
             for hit in hits
         ], ()
+
+    def _expected(self, vector: Vector) -> Callable[[float], float]:
+        """Expect more related texts for a question about the user's life than for `volcano`, so that less evidence is enough. At
+        `likely_min`, one is expected."""
+        embedder = self._services.questions.embedder
+        assert embedder is not None
+        calibration = calibration_of(embedder.model_id, folder_of(embedder))
+        signals = {
+            "personal": 0.0 if calibration.personal is None else calibration.personal(vector),
+            "wording": wording()(self._request.query),
+            "speaker": float(self._text != self._request.query),
+        }
+
+        def expected(nearness: float) -> float:
+            match = match_signal(nearness, calibration.match_min)
+            need = calibration.need({**signals, "nearness": nearness, "match": match})
+            return float((need / calibration.likely_min) ** _NEED_POWER)
+
+        return expected
 
 
 def _without_names(request: SearchRequest, speakers: Sequence[str]) -> str:
@@ -254,6 +318,8 @@ def _filter(request: SearchRequest, now: Instant) -> Filter:
         project=request.project,
         category=request.category,
         include_superseded=request.include_superseded,
+        as_of=request.as_of,
+        include_faded=request.include_faded,
         audience=request.audience,
     )
 
@@ -327,8 +393,8 @@ def _hits(found: tuple[Sequence[Memory], Sequence[Turn]], relevance: Relevance |
     return [msgspec.structs.replace(hit, channels={"words": hit.score}) for hit in hits]
 
 
-def _sanitized_hit(hit: Hit, now: Instant) -> Hit:
-    memory = None if hit.memory is None else sanitized_memory(hit.memory, now)
+def _sanitized_hit(hit: Hit, where: Filter) -> Hit:
+    memory = None if hit.memory is None else as_it_was(sanitized_memory(hit.memory, where.now), where)
     turn = None if hit.turn is None else sanitized_turn(hit.turn)
     text = memory.text if memory is not None else turn.text if turn is not None else ""
     return msgspec.structs.replace(hit, text=text, memory=memory, turn=turn)

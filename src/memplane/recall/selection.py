@@ -6,22 +6,28 @@ probability; the token budget may end it earlier. If memory is not likely to hel
 memories and standing instructions that apply.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 
+from memplane.recall.breadth import BEST_ITEMS, Breadth, breadth_of, floor_of
 from memplane.recall.calibration import Calibration
-from memplane.recall.copies import repeats, same_words
+from memplane.recall.copies import acknowledges, repeats, same_words
 from memplane.recall.fact_ranking import RankedFact
+from memplane.recall.marks import Mark, current_first, current_of, memory_mark, turn_mark, with_mark
+from memplane.recall.matters import StandingWishes, wishes_of
 from memplane.recall.request import RecallRequest
-from memplane.recall.result import Conflict, Helps, RecallHit
+from memplane.recall.result import Conflict, Helps, Limits, RecallHit
+from memplane.recall.standing import APPLIES_MIN, applicability
 from memplane.recall.turn_ranking import RankedTurn
 from memplane.safety.sanitize import sanitized_memory, sanitized_turn
 from memplane.storage.filter import Filter
 from memplane.storage.numbers import turn_number
 from memplane.storage.recall_reads import DisputedClaim
 from memplane.storage.store import Reader
-from memplane.types import Kind, Memory, State, Tier
+from memplane.types import Memory, Role, State, Tier, Turn
 
 SUSPECTS_MAX = 3
 COVERAGE = 0.97
@@ -34,22 +40,30 @@ MAYBE_BLOCKS = 2
 """How much is returned if memory may help with the turn, but probably does not."""
 _ANSWER_MIN = 1.0
 """A fact with this score is an answer, the others are support."""
-_APPLIES_MIN = 0.5
-_STANDING_MAX = 5
+STANDING_BLOCKS = 4
+"""How many instructions come before other blocks; the rest come after them."""
+_STANDING_MAX = 12
+_MAY_APPLY_MIN = 0.25
 _ITEMS_MIN = 8
 """A small space returns more of itself: a few lines cost little, and one that seemed to say it all may be out of date."""
-_USER = "user"
+_NUMBER = re.compile(r"\d+")
 _EPISODES_MAX = 3
 _CONFLICTS_MAX = 8
+
+
+_Place = tuple[int, int | None]
+"""Entry and ordinal of a turn; a stored memory has no ordinal."""
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent gets, and everything it was chosen from."""
 
-    sure: bool
-    """Whether memory is likely to help with this turn."""
+    helps: Helps
+    """Whether memory helps with this turn."""
     standing: tuple[RecallHit, ...]
     """Pinned memories, then instructions that apply."""
+    dated: Mapping[str, datetime]
+    """When those of them were said that may contradict each other, by id."""
     items: tuple[RecallHit, ...]
     """Turns and memories, the most probable first."""
     answers: tuple[RecallHit, ...]
@@ -60,25 +74,21 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     hits: tuple[RecallHit, ...]
     suspects: tuple[RecallHit, ...] = ()
 
-    @property
-    def chosen(self) -> tuple[RecallHit, ...]:
-        return self.standing + self.items
-
 
 class _DistinctTurn(msgspec.Struct, frozen=True):
     """A turn and how often it was said; of equal ones the newest."""
 
     ranked: RankedTurn
     probability: float = 0.0
-    copies: tuple[tuple[int, int | None], ...] = ()
+    copies: tuple[_Place, ...] = ()
     """The places of the others."""
 
     @property
-    def place(self) -> tuple[int, int | None]:
+    def place(self) -> _Place:
         return self.ranked.turn.seq, self.ranked.turn.ordinal
 
     @property
-    def places(self) -> tuple[tuple[int, int | None], ...]:
+    def places(self) -> tuple[_Place, ...]:
         return self.place, *self.copies
 
 
@@ -87,15 +97,78 @@ class _RankedMemory(msgspec.Struct, frozen=True):
 
     ranked: RankedFact
     probability: float
+    inherited: float = 0.0
+    """How likely an older instruction about the same matter applies."""
+    replaced_by: Memory | None = None
+    """For an instruction that no longer holds, what ended it."""
+    holds: bool = True
+    """Not for an instruction that no longer holds, or that only withdraws another."""
 
     @property
     def id(self) -> str:
         return self.ranked.memory.id
 
     @property
-    def place(self) -> tuple[int, int | None]:
+    def applies(self) -> float:
+        return max(applicability(self.ranked.signals), self.inherited) if self.holds else 0.0
+
+    def is_item(self, helps: Helps) -> bool:
+        """An instruction is an item only if the query asks for instructions, or if it may apply to a turn that needs memory."""
+        signals = self.ranked.signals
+        if "every" not in signals or signals["asked"]:
+            return True
+        return (
+            self.holds
+            and helps == "likely"
+            and signals["applies"] >= _MAY_APPLY_MIN
+            and self.applies < APPLIES_MIN
+        )
+
+    @property
+    def place(self) -> _Place:
         """Where it was read; a stored memory has no turn."""
         return self.ranked.memory.seq, self.ranked.memory.ordinal
+
+
+class _Chosen(msgspec.Struct, frozen=True):
+    """What was selected."""
+
+    turns: Sequence[_DistinctTurn]
+    alone: frozenset[str]
+    """Ids of memories selected as items."""
+    merged: frozenset[str]
+    """Ids of memories that are shown by a selected turn."""
+    rules: Sequence[_RankedMemory]
+    """Pinned memories and instructions that apply."""
+
+    @property
+    def memories(self) -> frozenset[str]:
+        return self.alone | self.merged
+
+
+class _Context(msgspec.Struct, frozen=True):
+    """What was looked up to show the selected items."""
+
+    disputed: Sequence[DisputedClaim]
+    current: Mapping[str, Memory]
+    """For what was superseded, the memory that is current now."""
+    heirs: frozenset[str]
+    """Of these, the ids of those that replaced something in a selected turn."""
+    worth: Mapping[str, float]
+    """The probability of each memory, by id."""
+    conflicts: tuple[Conflict, ...]
+    episodes: tuple[Memory, ...]
+
+    def mark(self, turn: Turn) -> Mark:
+        return turn_mark(turn, self.disputed, self.current, lambda heir: self.worth.get(heir.id, 0.0))
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """The memories among the selected items, in the lists for clients that build their own prompt."""
+
+    answers: Sequence[_RankedMemory]
+    supporting: Sequence[_RankedMemory]
+    background: Sequence[_RankedMemory]
 
 
 def select(
@@ -108,68 +181,146 @@ def select(
     where: Filter,
 ) -> Selection:
     """Choose, and look up what is needed to show it: what replaced it, what contradicts it, and episodes."""
-    limits = request.limits
-    ranked = [
-        _RankedMemory(fact, (calibration.memory if fact.memory.derived else calibration.stored)(fact.signals))
-        for fact in known
+    wishes = wishes_of(reader, (fact.memory for fact in known if _counts(fact.memory, where)), where.as_of)
+    ranked = _with_wishes(_probable_memories(known, calibration), wishes)
+    turns, said, probabilities = _probable_turns(said, request.query, calibration)
+    askable = [memory for memory in ranked if memory.is_item(helps)]
+    chosen = _chosen(turns, askable, _rules(ranked, wishes), breadth_of(request.query))
+    context = _context(reader, request, chosen, said, ranked, helps, where)
+    wanted = helps != "unlikely"
+    facts = _facts(ranked, chosen, context, request.limits, wanted=wanted)
+    selected = {rule.id for rule in chosen.rules} | (chosen.alone if wanted else frozenset())
+    kept = {turn.place for turn in chosen.turns} if wanted else set[_Place]()
+
+    def hits(memories: Iterable[_RankedMemory]) -> tuple[RecallHit, ...]:
+        return tuple(
+            _fact_hit(memory, context.current, where, selected=memory.id in selected) for memory in memories
+        )
+
+    ended = _ended_in(ranked, where)
+    spoken = {
+        place: with_mark(
+            _turn_hit(turn, probabilities[place], selected=place in kept),
+            ended.get(place) or context.mark(turn.turn),
+        )
+        for turn in said
+        for place in [_place(turn)]
+    }
+    items = [_counted(spoken[turn.place], turn) for turn in chosen.turns]
+    items += hits(memory for memory in ranked if memory.id in chosen.alone)
+    return Selection(
+        helps=helps,
+        standing=hits(chosen.rules),
+        dated=wishes.unclear,
+        items=tuple(current_first(_most_probable_first(items), context.current.values())) if wanted else (),
+        answers=hits(facts.answers),
+        supporting=hits(facts.supporting),
+        background=hits(facts.background),
+        conflicts=context.conflicts,
+        episodes=context.episodes,
+        hits=_most_probable_first(
+            [*list(spoken.values())[: request.limits.turns], *hits(ranked[: request.limits.facts])]
+        ),
+    )
+
+
+def _probable_memories(known: Sequence[RankedFact], calibration: Calibration) -> list[_RankedMemory]:
+    """The most probable first."""
+    ranked = [_RankedMemory(fact, _memory_probability(fact, calibration)) for fact in known]
+    return sorted(ranked, key=lambda memory: -memory.probability)
+
+
+def _memory_probability(fact: RankedFact, calibration: Calibration) -> float:
+    return (calibration.memory if fact.memory.derived else calibration.stored)(fact.signals)
+
+
+def _counts(memory: Memory, where: Filter) -> bool:
+    """What was superseded neither holds nor ends anything, except before it was."""
+    return memory.state is not State.SUPERSEDED or where.as_of is not None
+
+
+def _with_wishes(ranked: Sequence[_RankedMemory], wishes: StandingWishes) -> list[_RankedMemory]:
+    """With what newer instructions mean for older ones."""
+    applies = {memory.id: memory.applies for memory in ranked}
+    return [
+        msgspec.structs.replace(
+            memory,
+            inherited=max((applies[id_] for id_ in wishes.before.get(memory.id, ())), default=0.0),
+            replaced_by=wishes.replaced.get(memory.id),
+            holds=wishes.asks(memory.id),
+        )
+        for memory in ranked
     ]
-    ranked.sort(key=lambda memory: -memory.probability)
-    rules = _rules(ranked, calibration)
-    standing = {rule.id for rule in rules}
-    turns = _distinct(said, request.query)
+
+
+def _ended_in(ranked: Sequence[_RankedMemory], where: Filter) -> dict[_Place, Mark]:
+    """The marks of turns whose instruction no longer holds."""
+    return {
+        memory.place: Mark(replaced=True, current=sanitized_memory(memory.replaced_by, where.now))
+        for memory in ranked
+        if memory.replaced_by is not None and memory.ranked.memory.derived
+    }
+
+
+def _probable_turns(
+    said: Sequence[RankedTurn], query: str, calibration: Calibration
+) -> tuple[list[_DistinctTurn], list[RankedTurn], dict[_Place, float]]:
+    """Distinct turns, all turns, and the probability of each. Copies have the best probability of them."""
+    turns = _distinct(said, query)
     said = _measured(said, max((turn.ranked.score for turn in turns), default=0.0))
     probabilities = {_place(turn): calibration.turn(turn.signals) for turn in said}
     turns = [
         msgspec.structs.replace(turn, probability=max(probabilities[place] for place in turn.places))
         for turn in turns
     ]
-    probabilities |= {turn.place: turn.probability for turn in turns}
-    chosen_turns, alone, merged = _chosen(turns, ranked, standing)
-    kept = {turn.place for turn in chosen_turns} if helps != "unlikely" else set[tuple[int, int | None]]()
+    return turns, said, probabilities | {turn.place: turn.probability for turn in turns}
 
-    def hit(memory: _RankedMemory) -> RecallHit:
-        return _fact_hit(
-            memory, where, selected=(memory.id in alone and helps != "unlikely") or memory.id in standing
-        )
 
-    facts = _best_facts(ranked, alone | merged, limits.facts)
+def _context(
+    reader: Reader,
+    request: RecallRequest,
+    chosen: _Chosen,
+    said: Sequence[RankedTurn],
+    ranked: Sequence[_RankedMemory],
+    helps: Helps,
+    where: Filter,
+) -> _Context:
+    facts = _best_facts(ranked, chosen.memories, request.limits.facts)
     disputed, pairs, episodes = reader.recall.context(
         # At an earlier time, what was replaced since was still current.
-        [turn.ranked.turn.seq for turn in chosen_turns] if request.as_of is None else [],
+        [turn.turn.seq for turn in said] if request.as_of is None else [],
         [fact.id for fact in facts if fact.ranked.memory.state is State.CONTESTED],
         None if helps == "unlikely" else request.conversation,
         where,
         episodes_max=_EPISODES_MAX,
     )
-    current = _current(reader, disputed, where)
-    returned = alone | merged | standing | {heir.id for heir in current.values()}
-    facts = _best_facts(ranked, returned, limits.facts)
-    spoken = {
-        _place(turn): _turn_hit(turn, probabilities[_place(turn)], selected=_place(turn) in kept)
-        for turn in said
-    }
-    items = [_marked(spoken[turn.place], turn, disputed, current) for turn in chosen_turns]
-    items += [hit(memory) for memory in ranked if memory.id in alone]
-    answers = [fact for fact in facts if fact.ranked.score >= _ANSWER_MIN][: limits.answers]
-    others = facts[len(answers) :][: limits.supporting]
-    shown = {fact.id for fact in (*answers, *others)}
-    hot = _hot(ranked, shown)[: max(0, limits.facts - len(shown))]
-    return Selection(
-        sure=helps == "likely",
-        standing=tuple(map(hit, rules)),
-        items=() if helps == "unlikely" else _most_probable_first(items),
-        answers=tuple(map(hit, answers)),
-        supporting=tuple(map(hit, others)),
-        background=tuple(map(hit, hot[: limits.background])),
-        conflicts=_conflicts(reader, pairs[:_CONFLICTS_MAX], where),
-        episodes=tuple(sanitized_memory(episode, where.now) for episode in episodes),
-        hits=_most_probable_first(
-            [*list(spoken.values())[: limits.turns], *map(hit, ranked[: limits.facts])]
-        ),
+    current = _current(reader, disputed, ranked, where)
+    places = {turn_number(turn.ranked.turn.seq, turn.ranked.turn.ordinal) for turn in chosen.turns}
+    return _Context(
+        disputed,
+        current,
+        frozenset(current[claim.id].id for claim in disputed if claim.turn in places and claim.id in current),
+        {memory.id: memory.probability for memory in ranked},
+        _conflicts(reader, pairs[:_CONFLICTS_MAX], where),
+        tuple(sanitized_memory(episode, where.now) for episode in episodes),
     )
 
 
-def _best_facts(ranked: Sequence[_RankedMemory], ids: set[str], limit: int) -> list[_RankedMemory]:
+def _facts(
+    ranked: Sequence[_RankedMemory], chosen: _Chosen, context: _Context, limits: Limits, *, wanted: bool
+) -> _Facts:
+    """If memory is not wanted, only rules and hot memories, which are in every recall."""
+    rules = frozenset(rule.id for rule in chosen.rules)
+    found = chosen.memories | context.heirs if wanted else frozenset[str]()
+    facts = _best_facts(ranked, rules | found, limits.facts)
+    answers = [fact for fact in facts if fact.ranked.score >= _ANSWER_MIN][: limits.answers]
+    others = facts[len(answers) :][: limits.supporting]
+    listed = {fact.id for fact in (*answers, *others)}
+    hot = _hot(ranked, listed)[: max(0, limits.facts - len(listed))]
+    return _Facts(answers, others, hot[: limits.background])
+
+
+def _best_facts(ranked: Sequence[_RankedMemory], ids: frozenset[str], limit: int) -> list[_RankedMemory]:
     facts = [memory for memory in ranked if memory.id in ids]
     return sorted(facts, key=lambda fact: -fact.ranked.score)[:limit]
 
@@ -182,35 +333,46 @@ def _most_probable_first(hits: Sequence[RecallHit]) -> tuple[RecallHit, ...]:
     return tuple(sorted(hits, key=lambda hit: -hit.probability))
 
 
-def _rules(ranked: Sequence[_RankedMemory], calibration: Calibration) -> list[_RankedMemory]:
-    """Pinned memories, and the instructions that most probably apply."""
+def _rules(ranked: Sequence[_RankedMemory], wishes: StandingWishes) -> list[_RankedMemory]:
+    """Pinned memories, and the instructions that most probably apply, stored ones before those that were said. Of those that may
+    contradict each other, the newest comes first."""
     pinned = [memory for memory in ranked if memory.ranked.memory.pinned]
-    others = (memory for memory in ranked if not memory.ranked.memory.pinned)
-    return pinned + [memory for memory in others if _applies(memory, calibration)][:_STANDING_MAX]
+    others = _distinct_rules(
+        [memory for memory in ranked if not memory.ranked.memory.pinned and memory.applies >= APPLIES_MIN]
+    )
+    others.sort(key=lambda memory: (memory.ranked.memory.derived, -memory.applies))
+    chosen = others[:_STANDING_MAX]
+    unclear = [memory for memory in chosen if memory.id in wishes.unclear]
+    newest = iter(sorted(unclear, key=lambda memory: wishes.unclear[memory.id], reverse=True))
+    return pinned + [next(newest) if memory.id in wishes.unclear else memory for memory in chosen]
 
 
-def _applies(memory: _RankedMemory, calibration: Calibration) -> bool:
-    """Only what was stored, or what the user said to the agent: `never give up` between two people instructs nobody."""
-    fact = memory.ranked
-    if fact.memory.kind is not Kind.INSTRUCTION or (fact.memory.derived and fact.memory.subject != _USER):
-        return False
-    return calibration.standing(fact.signals) >= _APPLIES_MIN
+def _distinct_rules(rules: Sequence[_RankedMemory]) -> list[_RankedMemory]:
+    """All stored ones. Of said ones, the newest of those that differ only in numbers, unless it was stored as well."""
+    stored = [memory for memory in rules if not memory.ranked.memory.derived]
+    known = {same_words(memory.ranked.memory.line) for memory in stored}
+    said: dict[tuple[str, ...], _RankedMemory] = {}
+    for memory in sorted(rules, key=lambda memory: memory.ranked.memory.updated_at):
+        line = memory.ranked.memory.line
+        if memory.ranked.memory.derived and same_words(line) not in known:
+            said[same_words(_NUMBER.sub("", line))] = memory
+    return [*stored, *said.values()]
 
 
 def _distinct(said: Sequence[RankedTurn], query: str) -> list[_DistinctTurn]:
-    """Equal texts once, and the question itself not at all."""
+    """Equal texts of the same speaker once; the question itself, and what only acknowledges something, not at all."""
     first: dict[tuple[str, ...], _DistinctTurn] = {}
     for ranked in said:
-        if repeats(ranked.turn.text, query):
+        if repeats(ranked.turn.text, query) or acknowledges(ranked.turn.text):
             continue
-        words = ranked.same
-        before = first.get(words)
+        key = ranked.copy_key
+        before = first.get(key)
         if before is None:
-            first[words] = _DistinctTurn(ranked)
+            first[key] = _DistinctTurn(ranked)
             continue
         newer, older = sorted((before.ranked, ranked), key=lambda each: each.turn.at, reverse=True)
         best = newer if newer.score >= older.score else msgspec.structs.replace(older, turn=newer.turn)
-        first[words] = _DistinctTurn(best, copies=(*before.copies, _place(older)))
+        first[key] = _DistinctTurn(best, copies=(*before.copies, _place(older)))
     return list(first.values())
 
 
@@ -222,20 +384,29 @@ def _measured(said: Sequence[RankedTurn], best: float) -> list[RankedTurn]:
     ]
 
 
-def _place(ranked: RankedTurn) -> tuple[int, int | None]:
+def _place(ranked: RankedTurn) -> _Place:
     return ranked.turn.seq, ranked.turn.ordinal
 
 
 def _chosen(
-    turns: Sequence[_DistinctTurn], ranked: Sequence[_RankedMemory], rules: set[str]
-) -> tuple[list[_DistinctTurn], set[str], set[str]]:
-    """The selected turns, the ids of memories selected by themselves, and of those that are part of a selected turn."""
+    turns: Sequence[_DistinctTurn],
+    ranked: Sequence[_RankedMemory],
+    rules: Sequence[_RankedMemory],
+    breadth: Breadth,
+) -> _Chosen:
+    """The items that make up nearly all of the probability; for a summary, all of them. Rules, and turns that only repeat a rule,
+    are not items."""
+    applying = {rule.id for rule in rules}
+    stated = {same_words(rule.ranked.memory.line) for rule in rules}
+    turns = [turn for turn in turns if turn.ranked.same not in stated]
     by_place = {place: turn.place for turn in turns for place in turn.places}
-    by_text: dict[tuple[str, ...], object] = {turn.ranked.same: turn.place for turn in turns}
+    by_text: dict[tuple[str, ...], object] = {
+        turn.ranked.same: turn.place for turn in turns if turn.ranked.turn.role == Role.USER
+    }
     items: dict[object, float] = {turn.place: turn.probability for turn in turns}
     shown_by: dict[str, object] = {}
     for memory in ranked:
-        if memory.id in rules:
+        if memory.id in applying:
             continue
         words = same_words(memory.ranked.memory.line)
         # The score of a turn includes what was read from it.
@@ -243,14 +414,30 @@ def _chosen(
         shown_by[memory.id] = item = of_turn or by_text.setdefault(words, memory.id)
         if item == memory.id or not memory.ranked.memory.derived:
             items[item] = max(items.get(item, 0.0), memory.probability)
-    best = _nucleus({item: items[item] for item in items if isinstance(item, str)}, MEMORY_COVERAGE)
-    kept = {item for item in _nucleus(items, COVERAGE) if item in best or not isinstance(item, str)}
+    memories: dict[object, float] = {item: items[item] for item in items if isinstance(item, str)}
+    whole = breadth is Breadth.SUMMARY
+    best = _nucleus(memories, 1.0 if whole else MEMORY_COVERAGE)
+    kept = {
+        item for item in _nucleus(items, 1.0 if whole else COVERAGE) if item in best or item not in memories
+    }
+    kept &= _probable(items, breadth)
     chosen = [
         msgspec.structs.replace(turn, probability=items[turn.place]) for turn in turns if turn.place in kept
     ]
-    alone = {memory.id for memory in ranked if memory.id in kept}
-    merged = {id_ for id_, item in shown_by.items() if item in kept and item != id_}
-    return chosen, alone, merged
+    alone = frozenset(memory.id for memory in ranked if memory.id in kept)
+    merged = frozenset(id_ for id_, item in shown_by.items() if item in kept and item != id_)
+    return _Chosen(chosen, alone, merged, rules)
+
+
+def _probable(items: Mapping[object, float], breadth: Breadth) -> set[object]:
+    """The items at or above their floor, and the best few in any case."""
+    order = sorted(items, key=lambda item: -items[item])
+    best = items[order[0]] if order else 0.0
+    return {
+        item
+        for rank, item in enumerate(order)
+        if rank < BEST_ITEMS or items[item] >= floor_of(breadth, best, turn=not isinstance(item, str))
+    }
 
 
 def _nucleus(items: Mapping[object, float], coverage: float) -> set[object]:
@@ -265,17 +452,14 @@ def _nucleus(items: Mapping[object, float], coverage: float) -> set[object]:
     return kept
 
 
-def _current(reader: Reader, disputed: Sequence[DisputedClaim], where: Filter) -> dict[str, Memory]:
+def _current(
+    reader: Reader, disputed: Sequence[DisputedClaim], ranked: Sequence[_RankedMemory], where: Filter
+) -> dict[str, Memory]:
     """For what was superseded, the memory that is current now."""
     gone = [claim.id for claim in disputed if claim.state is State.SUPERSEDED]
-    if not gone:
-        return {}
-    _, ends = reader.recall.with_successors([], gone, where)
-    heirs = {
-        heir.id: sanitized_memory(heir, where.now)
-        for heir in reader.memories.get_many(list(ends.values()), where)
-    }
-    return {start: heirs[end] for start, end in ends.items() if end in heirs and not heirs[end].quarantined}
+    if where.as_of is None:
+        gone += [memory.id for memory in ranked if memory.ranked.memory.state is State.SUPERSEDED]
+    return current_of(reader, gone, where)
 
 
 def by_words(hits: Sequence[RecallHit], query: str) -> Selection:
@@ -283,11 +467,12 @@ def by_words(hits: Sequence[RecallHit], query: str) -> Selection:
     plain = [hit for hit in hits if not hit.flags]
     distinct: dict[tuple[str, ...], RecallHit] = {}
     for hit in plain:
-        if hit.turn is None or not repeats(hit.turn.text, query):
-            distinct.setdefault(same_words(hit.statement), hit)
+        if hit.turn is None or not (repeats(hit.turn.text, query) or acknowledges(hit.turn.text)):
+            distinct.setdefault((_teller(hit), *same_words(hit.statement)), hit)
     return Selection(
-        sure=True,
+        helps="likely",
         standing=(),
+        dated={},
         items=tuple(distinct.values()),
         answers=(),
         supporting=(),
@@ -299,6 +484,11 @@ def by_words(hits: Sequence[RecallHit], query: str) -> Selection:
     )
 
 
+def _teller(hit: RecallHit) -> str:
+    """Who said a turn; empty for a memory."""
+    return "" if hit.turn is None else f"{hit.turn.role} {hit.turn.speaker or ''}"
+
+
 def with_suspects(
     selection: Selection, turns: Sequence[RankedTurn], memories: Sequence[RankedFact], where: Filter
 ) -> Selection:
@@ -306,7 +496,9 @@ def with_suspects(
     hits = [_turn_hit(ranked, 0.0) for ranked in turns if ranked.relevant][:SUSPECTS_MAX]
     said = {hit.id for hit in hits}
     hits += [
-        _fact_hit(_RankedMemory(fact, 0.0), where) for fact in memories if fact.memory.entry_id not in said
+        _fact_hit(_RankedMemory(fact, 0.0), {}, where)
+        for fact in memories
+        if fact.memory.entry_id not in said
     ][:SUSPECTS_MAX]
     return msgspec.structs.replace(selection, suspects=tuple(hits))
 
@@ -326,27 +518,17 @@ def _turn_hit(ranked: RankedTurn, probability: float, *, selected: bool = False)
     )
 
 
-def _marked(
-    hit: RecallHit, turn: _DistinctTurn, disputed: Sequence[DisputedClaim], current: Mapping[str, Memory]
+def _counted(hit: RecallHit, turn: _DistinctTurn) -> RecallHit:
+    """With how often it was said."""
+    return msgspec.structs.replace(hit, probability=turn.probability, count=1 + len(turn.copies))
+
+
+def _fact_hit(
+    ranked_memory: _RankedMemory, current: Mapping[str, Memory], where: Filter, *, selected: bool = False
 ) -> RecallHit:
-    """With how often it was said, and whether it is still so."""
-    number = turn_number(turn.ranked.turn.seq, turn.ranked.turn.ordinal)
-    claims = [claim for claim in disputed if claim.turn == number]
-    gone = [claim for claim in claims if claim.state is State.SUPERSEDED]
-    return msgspec.structs.replace(
-        hit,
-        probability=turn.probability,
-        count=1 + len(turn.copies),
-        replaced=bool(gone),
-        replaced_by=next((current[claim.id].line for claim in gone if claim.id in current), None),
-        contested=any(claim.state is State.CONTESTED for claim in claims),
-    )
-
-
-def _fact_hit(ranked_memory: _RankedMemory, where: Filter, *, selected: bool = False) -> RecallHit:
     ranked = ranked_memory.ranked
     memory = _as_it_was(sanitized_memory(ranked.memory, where.now), where)
-    return RecallHit(
+    hit = RecallHit(
         id=ranked.memory.id,
         score=ranked.score,
         probability=ranked_memory.probability,
@@ -355,10 +537,13 @@ def _fact_hit(ranked_memory: _RankedMemory, where: Filter, *, selected: bool = F
         ranks=ranked.ranks,
         memory=memory,
         selected=selected,
-        replaced=memory.state is State.SUPERSEDED,
-        contested=memory.state is State.CONTESTED,
         flags=memory.flags or () if memory.quarantined else (),
     )
+    if ranked_memory.replaced_by is not None:
+        return with_mark(
+            hit, Mark(replaced=True, current=sanitized_memory(ranked_memory.replaced_by, where.now))
+        )
+    return with_mark(hit, memory_mark(memory, current))
 
 
 def _as_it_was(memory: Memory, where: Filter) -> Memory:

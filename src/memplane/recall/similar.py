@@ -3,8 +3,8 @@
 No similarity is high or low by itself: models differ, and so do queries. A text is therefore compared with the rest of
 its space. The similarities of unrelated texts to a query are about normally distributed, so the number of deviations
 above the mean says how many of them are expected to be as near (`_expected_by_chance`). A text is found if that number
-is small. A large space needs a nearer text for this than a small one, and an unrelated query finds about as little in
-both.
+is small compared with the number of related texts to expect, which depends on the query. A large space needs a nearer text for
+this than a small one, and an unrelated query finds about as little in both.
 """
 
 import math
@@ -27,7 +27,7 @@ from memplane.types import Memory, Turn
 Key = TypeVar("Key")
 
 UNRELATED_MAX = 3.0
-"""A text is not found if more unrelated texts than this are expected to be as near."""
+"""A text is not found if more unrelated texts than this are expected to be as near, for each related one."""
 REFERENCE_TEXTS = (
     "The train leaves at half past seven",
     "My brother bought a house by the lake",
@@ -64,6 +64,8 @@ class SimilarityQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The store's number of the embedding model."""
     reference: Callable[[], Vectors | None]
     """The vectors of `REFERENCE_TEXTS`; None if they cannot be embedded now."""
+    expected: Callable[[float], float] = lambda _nearness: 1.0
+    """How many related texts to expect, if the nearest one has this similarity."""
 
 
 class _Usual(NamedTuple):
@@ -94,7 +96,7 @@ def similar_memories(
         mean, deviation = index.large.usual_nearness(reader, search, query.model, query.vector)
         usual = _Usual(mean, deviation, reader.state.marks().memory_stamp)
     usuals = [usual] if among is None else _of_filtered(scores, usual, query)
-    ranked = _related(keys, scores, usuals)
+    ranked = _related(keys, scores, usuals, query)
 
     def read(ids: Sequence[str]) -> dict[str, Memory]:
         return {memory.id: memory for memory in reader.memories.get_many(ids, where)}
@@ -124,7 +126,7 @@ def similar_turns(
         sample = memory_index.large.refresh(reader, search, query.model, turn_index.unindexed(reader)).sample
         usual = _usual(dots(sample.vectors, query.vector).astype(np.float64), sample.count, query)
     usuals = [usual] if among is None else _of_filtered(scores, usual, query)
-    ranked = _related(keys, scores, usuals)
+    ranked = _related(keys, scores, usuals, query)
 
     def read(numbers: Sequence[int]) -> dict[int, Turn]:
         return {turn_number(turn.seq, turn.ordinal): turn for turn in reader.turns.at(numbers, where)}
@@ -191,8 +193,8 @@ def _counted(texts: int) -> int:
 
 
 def _of_filtered(scores: Floats, usual: _Usual, query: SimilarityQuery) -> list[_Usual]:
-    """What passes a filter is found if it stands out in its space or among what passes. In a space about tea, a filter may
-    let through one text about tea; in a conversation about tea, nothing stands out."""
+    """A text that passes a filter is compared with its space and with the other texts that pass. In a space about tea, a filter may
+    let through one text about tea; in a conversation about tea, no text is nearer than the others."""
     count = len(scores)
     return [
         _Usual(usual.mean, usual.deviation, min(_counted(count), usual.among)),
@@ -200,16 +202,20 @@ def _of_filtered(scores: Floats, usual: _Usual, query: SimilarityQuery) -> list[
     ]
 
 
-def _related(keys: Sequence[Key], scores: Floats, usuals: Sequence[_Usual]) -> list[tuple[Key, float]]:
+def _related(
+    keys: Sequence[Key], scores: Floats, usuals: Sequence[_Usual], query: SimilarityQuery
+) -> list[tuple[Key, float]]:
     """The related ones of these, best first: compared with each of `usuals`, and the best result counts."""
+    known = scores[np.isfinite(scores)]
+    expected = query.expected(float(known.max())) if len(known) else 0.0
     usuals = [usual for usual in usuals if usual.deviation >= DEVIATION_MIN]
     found = []
     for at in np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable").tolist():
         score = float(scores[at])
         by_chance = min((_expected_by_chance(score, usual) for usual in usuals), default=math.inf)
-        if not by_chance <= UNRELATED_MAX:  # also for one without a vector
+        if not by_chance <= UNRELATED_MAX * expected:  # also for one without a vector
             break
-        found.append((keys[at], 1.0 / (1.0 + by_chance)))
+        found.append((keys[at], expected / (expected + by_chance)))
     return found
 
 

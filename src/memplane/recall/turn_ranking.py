@@ -43,8 +43,6 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
     relevant: bool
     """Whether it is related to the query: it contains a word of it, is similar, or was said at the time it asks for.
     The best of poor candidates may not be."""
-    nearness: float
-    """The dot product with the query; 0 without a vector."""
     signals: Signals = {}
     """What its probability is computed from."""
     words: tuple[str, ...] = ()
@@ -54,6 +52,12 @@ class RankedTurn(msgspec.Struct, frozen=True, kw_only=True):
     def same(self) -> tuple[str, ...]:
         """Equal for turns that say the same."""
         return self.words or same_words(self.turn.text)
+
+    @property
+    def copy_key(self) -> tuple[str, ...]:
+        """Equal for turns in which the same one says the same. What two people say alike is two statements, and a tool must not
+        speak for the user."""
+        return (self.turn.role, self.turn.speaker or "", *self.same)
 
 
 class TurnWords:
@@ -200,7 +204,6 @@ def _best(
             contributions={name: round(part, 3) for name, part in contributions[place].items()},
             ranks=ranks[place],
             relevant=bool(words[fused.indexes[at]] > 0) or bool(is_near[at]),
-            nearness=0.0 if meaning is None or math.isnan(meaning[at]) else float(meaning[at]),
             signals={
                 **_signals(prepared, judged_turns, at),
                 "best": best_nearness,
@@ -232,7 +235,8 @@ def holders(
 ) -> dict[str, tuple[Ints, Floats]]:
     """Where each stem of the query occurs within the scope, without words too common to select anything."""
     common = reader.words.common(question.words, beyond=COMMON) if turns.count > COMMON else set()
-    stems = dict.fromkeys(question.stems[word] for word in question.words if word not in common)
+    beyond = {question.stems[word] for word in common}
+    stems = [stem for stem in question.lookups if stem not in beyond]
     held, heard = index.occurrences(reader, turns, stems), turns.visible_to(audience)
     if heard is None:
         return held

@@ -93,9 +93,15 @@ def _redacted(text: str | None) -> str | None:
     return None if text is None else redact(text).text
 
 
+def turn_with_flags(turn: Turn) -> Turn:
+    """With its flags, also if it was stored before flagging existed."""
+    if turn.flags is not None:
+        return turn
+    return msgspec.structs.replace(turn, flags=flags_of(turn.text, turn.speaker))
+
+
 def sanitized_turn(turn: Turn) -> Turn:
-    if turn.flags is None:
-        turn = msgspec.structs.replace(turn, flags=flags_of(turn.text, turn.speaker))
+    turn = turn_with_flags(turn)
     text = redact(turn.text).text
     return turn if text == turn.text else msgspec.structs.replace(turn, text=text)
 

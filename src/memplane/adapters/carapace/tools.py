@@ -112,13 +112,14 @@ def find(space: Space, arguments: Arguments, *, words_only: bool) -> SearchResul
     )
 
 
-def show_results(hits: SearchResults) -> Result:
-    found = [(hit.memory, hit.score) for hit in hits if hit.memory is not None]
+def show_results(hits: SearchResults, *, marks: bool = False) -> Result:
+    """Carapace's contract is the content as it was stored; other adapters add marks to it."""
+    found = [(hit, hit.memory) for hit in hits if hit.memory is not None]
     return {
         "results": [
-            _entry(memory, _content(memory))
-            | {"created_at": iso(memory.created_at), "relevance_score": score}
-            for memory, score in found
+            _entry(memory, f"{_content(memory)}{hit.mark if marks else ''}")
+            | {"created_at": iso(memory.created_at), "relevance_score": hit.score}
+            for hit, memory in found
         ]
     }
 

@@ -54,12 +54,15 @@ RECALL_ARGUMENTS = {
         "query": {
             "type": "string",
             "maxLength": _QUESTION_CHARS_MAX,
-            "description": "What the turn is about, in the user's own words.",
+            "description": "What the turn is about, in the user's own words. Empty: what is useful before the first turn.",
         },
         "conversation": {
             "type": "string",
             "maxLength": _NAME_CHARS_MAX,
-            "description": "The current conversation, to include its newest turns.",
+            "description": (
+                "The current conversation. Adds a summary of its earlier parts and what is limited to it; its newest turns are "
+                "left out, because you have them."
+            ),
         },
         "project": {
             "type": "string",
@@ -182,7 +185,7 @@ def _store(space: Space, given: Arguments) -> McpToolResult:
 
 def _search(space: Space, given: Arguments) -> McpToolResult:
     hits = plugin.find(space, given, words_only=given["words_only"])
-    results = [_sanitized(result) for result in plugin.show_results(hits)["results"]]
+    results = [_sanitized(result) for result in plugin.show_results(hits, marks=True)["results"]]
     lines = [f"- [{one['type']}] {one_line(one['content'])} ({one['id']})" for one in results]
     text = fence("\n".join(lines)) if lines else "No matching memories."
     reasons = [reason for reason in hits.degraded if reason != NO_MODEL]  # an agent cannot change that
