@@ -63,7 +63,7 @@ EVERY_ANSWER = {
     "wipe": {"wiped"},
     "purge": {"purged"},
     "spaces": {"data", "spaces"},
-    "stats": {"space", "entries", "turns", "memories"},
+    "stats": {"space", "entries", "turns", "memories", "embedding_model", "unembedded_turns"},
     "doctor": {"space", "ok", "checks"},
     "compact --day 2026-11-02": {"days", "confirmed", "digests_removed", "dry_run", "receipts"},
     "retention": {"policy", "words", "due", "digest_lines_due", "learnings_open"},
@@ -147,7 +147,7 @@ def test_an_empty_option_is_refused(cli, option):
 
 def test_the_space_may_come_from_the_environment_and_the_option_wins(cli):
     """
-    MEMPLANE_SPACE is the default of --space, wherever that stands.
+    MEMPLANE_SPACE is the default of --space, wherever that option is given.
     """
     cli.wiring.environment["MEMPLANE_SPACE"] = "from-variable"
     cli("put", "a", "b")
@@ -237,6 +237,20 @@ def test_people_see_what_was_found_and_where_it_comes_from(filled):
     assert re.fullmatch(
         r"  preference · \d{4}-\d\d-\d\d \d\d:\d\dZ · 0\.\d\d · mem-[0-9a-f-]{36} · #drinks", source
     )
+
+
+def test_what_was_replaced_is_marked(cli):
+    """
+    In a search, in the list of memories, where one is shown by its id, and among the explained hits of a recall.
+    """
+    first = cli("store", "preference", "Prefers tea", "--json").json
+    cli("store", "preference", "Prefers cocoa", "--supersedes", first["id"])
+    mark = "Prefers tea (since replaced; now: Prefers cocoa)"
+
+    assert mark in cli("search", "prefers", "--superseded").out
+    assert mark in cli("memories").out
+    assert "(since replaced; now: Prefers cocoa)" in cli("get", "--id", first["id"]).err
+    assert mark in cli("recall", "what do I prefer, tea?", "--superseded", "--explain").out
 
 
 def test_a_search_finds_what_means_the_same(shell):
@@ -578,7 +592,7 @@ def test_replay_keeps_ids(filled):
 
 def test_the_audit_names_who_and_the_door(filled):
     """
-    Each change stands in the audit with its actor and door, newest first.
+    The audit lists each change with its actor and interface, newest first.
     """
     records = filled("audit", "--json", "--limit", "2").json["audit"]
 
@@ -624,7 +638,7 @@ def test_a_key_that_is_none_changes_nothing(filled, source):
 
 def test_a_rotation_that_was_cut_off_goes_on(cli):
     """
-    Spaces that have the new key already are passed over; the others follow.
+    Spaces that have the new key already are skipped; the others follow.
     """
     old, new = cli("encryption", "generate").out.strip(), cli("encryption", "generate").out.strip()
     environment = cli.wiring.environment
@@ -699,7 +713,7 @@ def test_a_greeting_explains_itself(cli):
 
 def test_a_conflict_is_listed_and_settled(cli):
     """
-    Two values on one day stand side by side until somebody decides.
+    Two values on one day are a conflict until it is resolved.
     """
     cli("retain", "I live in Porto")
     cli("retain", "I live in Faro")
@@ -708,6 +722,7 @@ def test_a_conflict_is_listed_and_settled(cli):
 
     assert {sides["left"]["object_text"], sides["right"]["object_text"]} == {"Porto", "Faro"}
     assert "Not settled; ask before relying on either:" in cli("recall", "where does she live?").out
+    assert "another memory contradicts this one" in cli("get", "--id", sides["left"]["id"]).err
     settled = cli("resolve", sides["right"]["id"], "--json").json
     assert settled["state"] == "active"
     assert cli("conflicts", "--json").json == {"conflicts": []}

@@ -179,7 +179,15 @@ CASES: dict[str, Any] = {
             "said": "Please use metric units in recipes.",
             "applies": ["how do I bake bread?"],
             "not": ["who painted the Night Watch?"],
-        }
+        },
+        {
+            "language": "en",
+            "scope": "every answer",
+            "kind": "instruction",
+            "stored": "Reply in short sentences",
+            "said": "Please reply in short sentences.",
+            "applies": ["how do I bake bread?"],
+        },
     ],
 }
 """Not a download: `memplane eval returned` is given the file."""

@@ -40,6 +40,23 @@ def test_mcp_finds_what_means_the_same(space):
     assert search(space, type="fact").data["results"] == []
 
 
+def test_replaced_memories_are_marked(space):
+    """
+    In text and content; Carapace's contract is the content as it was stored.
+    """
+    (tea,) = space.search("tea", words_only=True)
+    space.store("preference", "Prefers cocoa", supersedes=tea.id)
+    marked = "Prefers tea (since replaced; now: Prefers cocoa)"
+    found = search(space, query="prefers", include_superseded=True)
+    recalled = TOOLS["memory_recall"].run(space, {"query": "tea", "include_superseded": True})
+
+    assert [one["content"] for one in found.data["results"]][:2] == ["Prefers cocoa", marked]
+    assert f"- [preference] {marked} ({tea.id})" in found.text
+    assert marked in [block["text"] for block in recalled.data["blocks"]]
+    plugin = call_tool(space, "memory_search", {"query": "tea", "include_superseded": True, "limit": 1})
+    assert plugin["results"][0]["content"] == "Prefers tea"
+
+
 def test_mcp_says_that_it_has_only_words(space, embedder):
     """
     Where the model is down.
