@@ -114,9 +114,7 @@ def test_a_turn_instructs_twice_at_most(said):
 @pytest.mark.parametrize("speaker", ["user", "User", "USER", "Tom"])
 def test_a_named_speaker_is_not_the_user(speaker):
     """
-    Also one who is called `User`.
+    People who talk to each other instruct no agent; also one who is called `User`.
     """
-    (memory,) = instructed("Always be brief.", speaker=speaker)
-
-    assert memory.subject != "user"
+    assert instructed("Always be brief.", speaker=speaker) == []
     assert instructed("Always be brief.")[0].subject == "user"

@@ -246,7 +246,7 @@ def test_only_a_user_is_trusted():
         ("My wife's name is Jane", "My wife's name is Jane."),
         ("I moved to Turin last spring", "I moved to Turin last spring."),
         ("The capital of Elbonia is Mudville", "The capital of Elbonia is Mudville."),
-        ("We have three kids and a dog", "I have three kids and a dog."),
+        ("We have three kids and a dog", "We have three kids and a dog."),
     ],
 )
 def test_a_proposition_reads_as_a_sentence(text, expected):

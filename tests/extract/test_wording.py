@@ -45,11 +45,11 @@ def test_what_goes_on_may_be_told_as_a_habit():
     assert ways("I am considering it") == ["I am considering it"]
 
 
-def test_we_is_told_as_i():
+def test_we_stays_we():
     """
-    The verb agrees with the subject it is told with.
+    What a team decided is not one person's decision.
     """
-    assert ways("we are moving") == ["I am moving"]
+    assert ways("we are moving") == ["We are moving"]
 
 
 @pytest.mark.parametrize(

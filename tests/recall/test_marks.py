@@ -63,10 +63,10 @@ def test_the_current_statement_comes_first(moves):
     texts = [block.text for block in result.blocks]
 
     assert [hit.text for hit in hits] == ["I moved to Lisbon.", "I live in Berlin."]
-    assert texts.index("I moved to Lisbon.") < min(
+    assert texts.index("User moved to Lisbon.") < min(
         at for at, text in enumerate(texts) if "since replaced" in text
     )
-    assert result.text.index("- I moved to Lisbon.") < result.text.index("(since replaced")
+    assert result.text.index("- User moved to Lisbon.") < result.text.index("(since replaced")
 
 
 @given(st.permutations(range(6)), st.lists(st.integers(0, 5) | st.none(), min_size=6, max_size=6))

@@ -5,7 +5,7 @@ import msgspec
 
 from memplane.clock import to_instant
 from memplane.extract.catalog import PredicateCatalog
-from memplane.extract.claims import decode_claim
+from memplane.extract.claims import decode_claim, importance_of, should_be_hot, tier_of
 from memplane.extract.conflict import LATER, ConflictOutcome, KnownMemory, decide_conflict, replay_decision
 from memplane.extract.proposition import Proposition, Tense
 from memplane.extract.relevance import Question
@@ -34,6 +34,8 @@ def file_memory(
     else:
         decision = replay_decision(decided, claim, known, catalog=catalog, text=text)
     targets = [rival for rival, _ in rivals if rival.id in decision.targets]
+    if targets and decision.outcome in _REPLACING:
+        memory = _noted(memory, claim, catalog)
     if decision.outcome is ConflictOutcome.DUPLICATE:
         writer.claims.add_evidence(Evidence(decision.targets[0], memory))
     elif decided is None and decision.outcome in _REPLACING and _arrived_late(memory, targets):
@@ -45,6 +47,13 @@ def file_memory(
 
 
 _REPLACING = frozenset({ConflictOutcome.SUPERSEDE, ConflictOutcome.RETIRE, ConflictOutcome.CONTEST})
+
+
+def _noted(memory: Memory, claim: Proposition, catalog: PredicateCatalog) -> Memory:
+    """A claim that changes what is known matters, however it was said."""
+    importance = round(importance_of(claim, catalog), 3)
+    tier = tier_of(importance=importance, hot=should_be_hot(claim, catalog))
+    return msgspec.structs.replace(memory, importance=importance, tier=tier)
 
 
 def _apply(writer: Writer, outcome: ConflictOutcome, memory: Memory, targets: list[Memory]) -> None:

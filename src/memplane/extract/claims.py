@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memplane.extract.catalog import PredicateCatalog
-from memplane.extract.gate import is_useful, utility
+from memplane.extract.catalog import Predicate, PredicateCatalog
+from memplane.extract.gate import IMPORTANT, is_useful, utility
 from memplane.extract.own_words import OwnWords
-from memplane.extract.proposition import USER, Polarity, Proposition
+from memplane.extract.proposition import USER, Polarity, Proposition, Tense
 from memplane.extract.rules import PROPOSITIONS_MAX
+from memplane.extract.standalone import stands_alone
 from memplane.extract.told_times import claimed_times
+from memplane.extract.worth import IMPORTANT_MIN, ON_PURPOSE_MIN, WORTH_MIN, worth_of
 from memplane.ledger.ids import derived_id
 from memplane.safety.injection import flags_of
 from memplane.safety.redact import redact
-from memplane.types import Memory, Role, Tier, Turn
+from memplane.types import Kind, Memory, Role, Tier, Turn
 
 # Tiers: always recalled (hot), when relevant (warm), history only (cold).
 
@@ -112,6 +114,8 @@ def memories_of(
         for number, proposition in enumerate(propositions[:PROPOSITIONS_MAX])
         if is_useful(proposition, catalog) and not _is_unreal(turn.text, proposition)
     ]
+    if turn.speaker is not None:  # people who talk to each other instruct no agent
+        kept = [(number, claim) for number, claim in kept if claim.predicate != _INSTRUCTS]
     kept = _without_pasted_instructions(turn.text, kept)
     return [
         _memory(turn, proposition, number, extractor, catalog)
@@ -131,6 +135,38 @@ def _without_pasted_instructions(
         :_INSTRUCTIONS_MAX
     ]
     return [(number, claim) for number, claim in kept if claim.predicate != _INSTRUCTS or number in few]
+
+
+def importance_of(claim: Proposition, catalog: PredicateCatalog) -> float:
+    importance = (catalog[claim.predicate].importance + utility(claim, catalog)) / 2
+    return importance if claim.trusted else importance * _UNTRUSTED_SHARE
+
+
+UNNOTED_IMPORTANCE = 0.1
+"""Of claims that nobody would note: they stay in the cold tier, unless they replace something."""
+
+
+def _is_worth(claim: Proposition, turn: Turn, catalog: PredicateCatalog) -> bool:
+    """Only what people say of themselves was judged; slots have values that somebody will ask for."""
+    if claim.predicate == _REMARKS:
+        return False
+    if not claim.trusted or claim.predicate in _UNJUDGED:
+        return True
+    note = render(claim)
+    if claim.noted is None:
+        return stands_alone(note)
+    least = IMPORTANT_MIN if catalog[claim.predicate].importance >= IMPORTANT else WORTH_MIN
+    if turn.speaker is None and turn.text.strip(_EDGE) == turn.text[claim.start : claim.end].strip(_EDGE):
+        least = ON_PURPOSE_MIN
+    return worth_of(claim, note, turn.text) >= least
+
+
+_EDGE = " .!\n"
+
+
+_REMARKS = "mentions"
+"""A sentence around `me` or `my` that no rule reads; nearly all are opinions of the moment."""
+_UNJUDGED = frozenset({_INSTRUCTS, "corrects", "property", "relation"})
 
 
 def _without_floods(
@@ -155,14 +191,14 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
     if turn.flags:
         claim = msgspec.structs.replace(claim, flagged=True)
     predicate = catalog[claim.predicate]
-    importance = (predicate.importance + utility(claim, catalog)) / 2
-    if not claim.trusted:
-        importance *= _UNTRUSTED_SHARE
+    importance = importance_of(claim, catalog)
+    if not _is_worth(claim, turn, catalog):
+        importance = min(importance, UNNOTED_IMPORTANCE)
     said = redact(_speaker_label(turn, render(claim))).text
     quote = turn.text[claim.start : claim.end]
     return Memory(
         id=derived_id(turn.entry_id, extractor, turn.ordinal, number),
-        kind=predicate.kind,
+        kind=_kind(claim, predicate),
         text=said,
         entry_id=turn.entry_id,
         seq=turn.seq,
@@ -187,6 +223,15 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         within=turn.within,
         flags=turn.flags or flags_of(said),
     )
+
+
+def _kind(claim: Proposition, predicate: Predicate) -> Kind:
+    """A preference lasts: `I hike on Sundays`. What was done once is a fact, and so is what somebody used to like."""
+    happened = claim.tense is Tense.PAST and claim.predicate in _HABITS
+    return Kind.FACT if predicate.kind is Kind.PREFERENCE and happened else predicate.kind
+
+
+_HABITS = frozenset({"does_sport", "has_hobby", "consumes", "reads", "likes", "uses"})
 
 
 def _is_unreal(text: str, claim: Proposition) -> bool:
@@ -222,11 +267,8 @@ def should_be_hot(claim: Proposition, catalog: PredicateCatalog) -> bool:
 
 def subject_of(claim: Proposition, speaker: str | None) -> str:
     """The subject. A named speaker is not the generic user: two people in one conversation never contradict each
-    other by saying `I`. What a named assistant says about the user is not about the assistant. Somebody named `User` instructs no
-    agent either."""
+    other by saying `I`. What a named assistant says about the user is not about the assistant."""
     subject = claim.subject.lower()
-    if speaker is not None and speaker.lower() == USER and claim.predicate == _INSTRUCTS:
-        return f"speaker {subject}"
     if speaker is not None and claim.trusted and (subject == USER or subject.startswith(f"{USER}'s ")):
         return f"{speaker.lower()}{subject[len(USER) :]}"
     return subject

@@ -34,6 +34,11 @@ _BOUNDARY = re.compile(
 _QUOTED = re.compile(r"[\"“][^\"“”]*[\"”]")
 _QUESTION_OPENING = re.compile(rf"(?:and\s+|so\s+|but\s+)?{_QUESTION_START}", re.IGNORECASE)
 _CONDITION = re.compile(r"(?:if|unless|whether|suppose|imagine|should)\b", re.IGNORECASE)
+_UNTIL_THEN = re.compile(
+    r"(?:when|whenever|until|till|before|once|as (?:soon|long) as|wherever|since (?:i|we) (?:was|were))\b",
+    re.IGNORECASE,
+)
+"""A time, not a statement: `when I was a kid`, `once I have kids`."""
 _WHOLE_IF = re.compile(r"\bif\s+(?:i|we|my|you|it|he|she|they|only)\b|\bas\s+if\b", re.IGNORECASE)
 _REPORTS = re.compile(
     r"\b(?:he|she|they|people|everyone|someone|[a-z]+)\s+"
@@ -66,7 +71,7 @@ def split_clauses(text: str, sentence: Sentence) -> Iterator[Clause]:
         asked = _QUESTION_OPENING.match(text, start, end) is not None
         last = place == len(pieces) - 1
         question = asked or (sentence.question and last)
-        conditional = _CONDITION.match(text, start, end) is not None
+        conditional = (_CONDITION.match(text, start, end) or _UNTIL_THEN.match(text, start, end)) is not None
         reported = place > 0 and _is_reported(text[pieces[place - 1][0] : pieces[place - 1][1]])
         quoted = any(first <= start and end <= after for first, after in quotes)
         yield Clause(start, end, not (question or conditional or reported or quoted), hypothetical, place > 0)

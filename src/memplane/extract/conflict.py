@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from memplane.extract.attributes import value_type
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.english import content_stems, content_words
 from memplane.extract.proposition import USER, Polarity, Proposition
@@ -158,13 +159,41 @@ def _contradicts(new: Proposition, known: KnownMemory, catalog: PredicateCatalog
         return True
     if new.polarity is not old.polarity:
         return _denies(new, old, catalog) or _denies(old, new, catalog)
-    if new.polarity is Polarity.NEGATIVE:
+    if new.polarity is Polarity.NEGATIVE or new.adds:
         return False
     if new.predicate == old.predicate and catalog[new.predicate].one:
         return new.topic.lower() == old.topic.lower()
-    if _measure(new) and _measure(new) == _measure(old):
-        return True
-    return _leaves_out(new, old, catalog) or _is_replaced(new, old, text, known.text, catalog)
+    return (
+        _fills_again(new, old, text)
+        or _prefers_another(new, old)
+        or _measures_again(new, old)
+        or _leaves_out(new, old, catalog)
+        or _is_replaced(new, old, text, known.text, catalog)
+    )
+
+
+_ATTRIBUTE = "is"
+
+
+def _fills_again(new: Proposition, old: Proposition, text: str) -> bool:
+    """Whether both are values of one slot: two prices, two names. `My boss is Ana` and `my boss is strict` are not, unless there
+    is a new boss."""
+    if not new.predicate == old.predicate == _ATTRIBUTE or new.subject == USER:
+        return False
+    sort = value_type(new.object_text)
+    return (bool(sort) and sort == value_type(old.object_text)) or _REFILLED.search(text) is not None
+
+
+_REFILLED = re.compile(r"\b(?:my|our|the) new \w", re.IGNORECASE)
+
+
+def _prefers_another(new: Proposition, old: Proposition) -> bool:
+    """Both are a choice among others: of editors, one is preferred."""
+    chosen = {claim.relation_phrase.rsplit(" ", 1)[-1] for claim in (new, old)}
+    return chosen <= _CHOOSING and bool(new.topic) and new.topic == old.topic
+
+
+_CHOOSING = frozenset({"prefer", "favor", "favour", "drive"})
 
 
 def _leaves_out(new: Proposition, old: Proposition, catalog: PredicateCatalog) -> bool:
@@ -175,6 +204,10 @@ def _leaves_out(new: Proposition, old: Proposition, catalog: PredicateCatalog) -
         catalog.excluded_by(diet.object_text) & catalog.classes_of(food.object_text)
         for diet, food in ((new, old), (old, new))
     )
+
+
+def _measures_again(new: Proposition, old: Proposition) -> bool:
+    return bool(_measure(new)) and _measure(new) == _measure(old)
 
 
 _NUMBER = re.compile(r"\d[\d.,:]*")
@@ -217,8 +250,6 @@ def _is_replaced(
     Firefox, or buys another phone, no longer uses the old one."""
     if not new.update:
         return False
-    if new.subject != USER and new.predicate == old.predicate == "is":
-        return True
     switched = _SWITCHED.search(f"{new.relation_phrase} {new_text}") is not None
     if new.topic and new.topic == old.topic:
         return switched or catalog.is_exclusive(new.topic) or _ONLY.search(old_text) is not None
@@ -230,7 +261,7 @@ def _is_replaced(
 
 
 _SWITCHED = re.compile(
-    r"\b(?:switch|migrat|upgrad|replac|chang|convert|transition|swap|instead|only|exclusively|entirely|these days"
+    r"\b(?:switch|trad(?:e|ed|ing)\b|migrat|upgrad|replac|chang|convert|transition|swap|instead|only|exclusively|entirely|these days"
     r"|nowadays|now\b|actually|moved|went back|anymore|no longer)",
     re.IGNORECASE,
 )

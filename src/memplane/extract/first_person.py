@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memplane.extract.catalog import PredicateCatalog
-from memplane.extract.english import STOP_WORDS, base_form, expand, stem, word_class
+from memplane.extract.english import PRONOUNS, STOP_WORDS, base_form, expand, is_finite, stem, word_class
 from memplane.extract.parse import ParsedClause
 from memplane.extract.proposition import USER, Polarity, Proposition, Tense
 
@@ -64,21 +64,58 @@ class ClauseReading(NamedTuple):
     negative: bool
     relation: str
     of_user: bool = False
+    ended: bool = False
+    """Something was so until now."""
 
 
 def read_clause(parsed: ParsedClause, catalog: PredicateCatalog) -> ClauseReading:
     """The best reading of one clause."""
     rest = _untimed(trim(parsed.rest), parsed.when)
+    lost = _lost(parsed, catalog, rest)
+    if lost is not None:
+        return lost
     ended = _ended(parsed, rest)
     if ended is not None:
-        return _with_catalog(parsed, catalog, ended, negative=True)
+        return _with_catalog(parsed, catalog, ended, negative=True)._replace(ended=True)
+    none = _NONE.match(rest) if parsed.verb in _HAVING and not parsed.negative else None
+    if none:
+        return _with_catalog(parsed, catalog, none["what"], negative=True)
     old, new = _replacement(parsed, rest)
     reading = _with_catalog(parsed, catalog, rest, negative=parsed.negative)
     if not old and not new:
         return reading
     topic = catalog.class_of(new) or reading.topic
     relation = f"{parsed.group} to" if parsed.verb in _CHANGING else parsed.group
+    if parsed.verb in _EXCHANGING:
+        relation = "now use" if reading.predicate == "uses" else "now have"
+        old = "" if old.lower() in PRONOUNS else old
     return reading._replace(value=new, topic=topic, replaces=old, relation=relation)
+
+
+_HAVING = frozenset({"have", "own", "speak", "eat", "drink", "take", "use", "play", "get", "keep"})
+_NONE = re.compile(
+    r"(?:no|zero) (?!longer\b|idea\b|clue\b|problem|doubt\b|choice\b|interest\b|need\b|reason\b|one\b|matter\b|way\b|time\b|plans?\b)(?P<what>.+)",
+    re.IGNORECASE,
+)
+
+
+def _lost(parsed: ParsedClause, catalog: PredicateCatalog, rest: str) -> ClauseReading | None:
+    """Who or what is no longer there: `my dog Rex died`, `our cat passed away`."""
+    gone = parsed.verb == "die" or _GONE.match(f"{parsed.verb} {rest}") is not None
+    if parsed.owner in {"I", "we"} or not gone:
+        return None
+    noun = _MY.sub("", parsed.owner, count=1)
+    topic = catalog.class_of(noun)
+    predicate = _PLACES.get(topic, "owns")
+    return ClauseReading(
+        predicate, noun, topic, "", negative=True, relation="no longer have", of_user=True, ended=True
+    )
+
+
+_GONE = re.compile(
+    r"(?:pass away|run away|be (?:gone|dead|put (?:down|to sleep)|stolen|no longer (?:with us|alive)))\b",
+    re.IGNORECASE,
+)
 
 
 def propose(
@@ -106,7 +143,7 @@ def propose(
         end=end,
         confidence=round(confidence * (1 if role == USER else _ASSISTANT_SHARE), 2),
         polarity=Polarity.NEGATIVE if reading.negative else Polarity.POSITIVE,
-        update=parsed.update or _NEW.match(parsed.owner, 3) is not None,
+        update=parsed.update or reading.ended or _NEW.match(parsed.owner, 3) is not None,
         topic=reading.topic,
         replaces=reading.replaces,
         tense=parsed.tense,
@@ -155,7 +192,7 @@ def _of_mine(
     parsed: ParsedClause, catalog: PredicateCatalog, rest: str, *, negative: bool
 ) -> ClauseReading | None:
     """`My favorite color is blue` is about the user; `my wife is a nurse` is about her."""
-    noun = _MY.sub("", parsed.owner, count=1)
+    noun = _NEW.sub("", _MY.sub("", parsed.owner, count=1), count=1)
     found = catalog.by_noun(noun)
     if found is None or parsed.verb not in {"be", "become", "change"}:
         return None
@@ -180,12 +217,20 @@ def _ended(parsed: ParsedClause, rest: str) -> str | None:
     """What has ended, in `I quit smoking`, `I gave up bread`, `I used to smoke`."""
     if parsed.tense is Tense.PAST and parsed.group.startswith("used to"):
         return rest
-    if parsed.verb in _ENDING and parsed.update:
+    if parsed.verb in _ENDING and (parsed.update or parsed.verb in _SURE_ENDING):
         return re.sub(r"^(?:eating|drinking|using|doing|playing|going to) (?=\w)", "", rest)
     if parsed.verb in {"give", "cut"}:
         found = _ENDING_PHRASES.match(rest)
         return rest if found else None
-    return None
+    parted = _PARTED.match(f"{parsed.verb} {rest}")
+    return parted["what"] if parted else None
+
+
+_SURE_ENDING = frozenset({"quit", "cancel", "sell", "uninstall", "delete", "donate"})
+_PARTED = re.compile(
+    r"(?:get rid of|break up with|split (?:up )?(?:with|from)|part (?:ways )?with|let go of|call off|throw (?:out|away)|say goodbye to) (?P<what>.+)",
+    re.IGNORECASE,
+)
 
 
 def _replacement(parsed: ParsedClause, rest: str) -> tuple[str, str]:
@@ -281,6 +326,8 @@ def belongings(text: str, start: int, end: int, catalog: PredicateCatalog) -> It
             if topic in _PLACES or noun in _THINGS:
                 if noun in _EVERYBODY or at > end or _NAMED_ALREADY.match(text, at, end):
                     break
+                if _is_compound(text, at, end):
+                    break
                 kept.append(word.lower() if word.islower() or word.isupper() else word)
                 phrase = _with_article(kept)
                 name = _NAME.match(text, at, end) if topic in {"family", "pet"} else None
@@ -295,6 +342,20 @@ def belongings(text: str, start: int, end: int, catalog: PredicateCatalog) -> It
             if word.lower() in STOP_WORDS or not word.isalpha() or word.lower().endswith("s"):
                 break
             kept.append(word)
+
+
+def _is_compound(text: str, at: int, end: int) -> bool:
+    """Whether the noun only describes the next one: `my horse painting`, `my dog walker`."""
+    found = _NEXT.match(text, at, end)
+    if found is None:
+        return False
+    word = found.group(1)
+    if word.endswith("ing"):
+        return True
+    return word not in STOP_WORDS and not is_finite(word) and base_form(word) is None
+
+
+_NEXT = re.compile(r" ([a-z]{3,})\b")
 
 
 def _with_article(words: list[str]) -> str:

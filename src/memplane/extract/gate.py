@@ -93,7 +93,7 @@ NOTED_MIN = 0.18
 MESSAGE_MIN = 0.4
 """The minimum probabilities, chosen on dialogues held out from learning."""
 
-_IMPORTANT = 0.7
+IMPORTANT = 0.7
 
 _REQUEST = re.compile(
     r"I (?:would (?:like|love)|want|need|am (?:looking|trying|hoping)|was (?:hoping|wondering|thinking)) "
@@ -129,7 +129,7 @@ def utility(proposition: Proposition, catalog: PredicateCatalog) -> float:
     learned = round(_scaled(proposition.noted, NOTED_MIN), 3)
     if _REQUEST.match(proposition.note):
         learned *= _REQUEST_SHARE
-    return max(prior, learned) if predicate.importance >= _IMPORTANT else learned
+    return max(prior, learned) if predicate.importance >= IMPORTANT else learned
 
 
 def _prior(proposition: Proposition, importance: float) -> float:
@@ -165,6 +165,7 @@ def _emptiness(proposition: Proposition) -> float:
 
 
 def is_useful(proposition: Proposition, catalog: PredicateCatalog) -> bool:
+    """Whether people write such things down. Which of them are kept, `worth` decides."""
     return utility(proposition, catalog) >= UTILITY_MIN
 
 

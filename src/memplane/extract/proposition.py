@@ -39,6 +39,8 @@ class Proposition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """It marks a change: `actually`, `switched to`, `no longer`."""
     topic: str = ""
     """What the value is a value of (`favorite color`, `editor`, `capital`): two values compete within one topic."""
+    adds: bool = False
+    """It is said beside what is known, and replaces nothing: `I also speak Spanish`."""
     replaces: str = ""
     """The old value, if the statement names it: `from coffee` in `I switched from coffee to tea`."""
     tense: Tense = Tense.PRESENT

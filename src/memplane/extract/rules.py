@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from memplane.extract.attributes import read_attribute
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.clauses import Clause, second_verb, split_clauses
-from memplane.extract.english import expand, word_class
+from memplane.extract.english import BE, MODALS, PRONOUNS, expand, word_class
 from memplane.extract.first_person import belongings, describes_end, propose, read_clause, read_mention
 from memplane.extract.instructions import read_instruction
 from memplane.extract.parse import ParsedClause, parse
@@ -113,6 +114,7 @@ def _of_sentence(
     if (
         antecedent
         or _touches_user(text, sentence, role)
+        or _SETS.match(text, sentence.start, sentence.end)
         or _is_unsaid(text[sentence.start : sentence.end], sentence, role)
     ):
         for draft in _of_clauses(text, sentence, role, catalog, antecedent):
@@ -122,6 +124,10 @@ def _of_sentence(
         world = read_world(text, sentence, role)
         if world:
             yield ClaimDraft(world)
+
+
+_SETS = re.compile(r"(?:[a-z]{2,12}[,:] )?the [a-z][\w'-]* ", re.IGNORECASE)
+"""Attributes may be told without saying whose they are: `the rent is now $1,800`."""
 
 
 def _of_clauses(
@@ -138,6 +144,10 @@ def _of_clauses(
                 yield from _of_belongings(text, clause, catalog)
             continue
         said = expand(text[clause.start : clause.end])
+        if slot := _of_attribute(said, clause, sentence, role, catalog, updates=updates):
+            owner = None
+            yield ClaimDraft(slot)
+            continue
         turned = None if role == Role.USER else turn_round(said)
         parsed = parse(turned or said, inherited=owner if clause.continues else None, antecedent=antecedent)
         unsaid = parsed is None and not clause.continues and _is_unsaid(said, sentence, role)
@@ -149,6 +159,9 @@ def _of_clauses(
         owner = parsed.owner if parsed else None
         if parsed:
             proposition = _of_clause(parsed, clause, sentence, role, catalog, updates=updates)
+            proposition = proposition and msgspec.structs.replace(
+                proposition, adds=_ADDS.search(said) is not None
+            )
             if proposition and role != Role.USER:
                 proposition = _of_others(proposition, parsed, role, about_user=turned is not None)
         else:
@@ -158,6 +171,41 @@ def _of_clauses(
             yield _worded(proposition, parsed, unsaid=unsaid)
         if role == Role.USER and sentence.ordinal is None and not (parsed and describes_end(parsed)):
             yield from _of_belongings(text, clause, catalog)
+
+
+_ADDS = re.compile(
+    r"\b(?:also|too|as well|additionally|in addition|on top of|besides|another|alongside|a (?:second|third|fourth))\b",
+    re.IGNORECASE,
+)
+
+
+def _of_attribute(
+    said: str, clause: Clause, sentence: Sentence, role: str, catalog: PredicateCatalog, *, updates: bool
+) -> Proposition | None:
+    """The claim that fills a slot. Attributes that the catalog lists are the user's own; others have the attribute as subject."""
+    attribute = read_attribute(said) if role == Role.USER and sentence.ordinal is None else None
+    if attribute is None:
+        return None
+    found = catalog.by_noun(attribute.noun)
+    name, topic = found if found and catalog[found[0]].one else ("is", "")
+    listed = name != "is"
+    return Proposition(
+        subject=USER if listed else f"{USER}'s {attribute.noun}",
+        predicate=name,
+        object_text=attribute.value,
+        relation_phrase=f"{attribute.owner} {attribute.noun} is" if listed else "is",
+        start=clause.start,
+        end=clause.end,
+        confidence=_ATTRIBUTE_CONFIDENCE,
+        update=attribute.changed or updates,
+        adds=attribute.adds,
+        topic=topic.lower(),
+        replaces=attribute.old,
+        note=f"{attribute.owner.capitalize()} {attribute.noun} is {attribute.value}",
+    )
+
+
+_ATTRIBUTE_CONFIDENCE = 0.8
 
 
 def _worded(proposition: Proposition, parsed: ParsedClause | None, *, unsaid: bool) -> ClaimDraft:
@@ -172,12 +220,27 @@ def _worded(proposition: Proposition, parsed: ParsedClause | None, *, unsaid: bo
 def _is_unsaid(said: str, sentence: Sentence, role: str) -> bool:
     """Whether `I` is omitted: `Just got a puppy`, `Love jazz`. Imperatives look the same, so only for verbs that are
     never one."""
-    return role == Role.USER and sentence.ordinal is None and _SUBJECTLESS.match(said) is not None
+    if role != Role.USER or sentence.ordinal is not None:
+        return False
+    found = _SUBJECTLESS.match(said)
+    return found is not None and not _is_subject(said[found.end() :])
+
+
+def _is_subject(rest: str) -> bool:
+    """Whether what looked like the verb is the subject of another: `Love and acceptance can be found`, `Taking time is good`."""
+    words = [word.strip(",.!").lower() for word in rest.split()]
+    return any(
+        (word in BE or word in MODALS) and (at == 0 or words[at - 1] not in PRONOUNS)
+        for at, word in enumerate(words[:_SUBJECT_WORDS_MAX])
+    )
+
+
+_SUBJECT_WORDS_MAX = 8
 
 
 _SUBJECTLESS = re.compile(
     r"(?:(?:well|oh|yes|yeah|yep|no|nope|also|just|still|currently|recently|never|really|so|and|but|been|nice|cool|great)[ ,.!]+)*"
-    rf"(?:{'|'.join(sorted(word_class('subjectless')))}) (?!you\b|it\b|fun\b|a (?:good|great|nice)\b|that\b|to hear)",
+    rf"(?:{'|'.join(sorted(word_class('subjectless')))}) (?!you\b|it\b|and\b|fun\b|a (?:good|great|nice)\b|that\b|to hear)",
     re.IGNORECASE,
 )
 

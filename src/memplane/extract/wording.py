@@ -34,7 +34,6 @@ _SHORT = {
     "should not": "shouldn't",
 }  # fmt: skip
 _FIRST = frozenset({"I", "we"})
-_AGREES = {"are": "am", "were": "was"}
 
 
 class Phrasing(NamedTuple):
@@ -47,7 +46,7 @@ class Phrasing(NamedTuple):
 
 def phrasings(parsed: ParsedClause) -> Iterator[Phrasing]:
     """The whole clause first, then the shorter ones, shortest first."""
-    subject = "I" if parsed.owner in _FIRST else f"{parsed.owner[:1].upper()}{parsed.owner[1:]}"
+    subject = f"{parsed.owner[:1].upper()}{parsed.owner[1:]}"
     words = [word for word in parsed.rest.split() if word.strip(_EDGE) not in _EMPTY][:_WORDS_MAX]
     while words and words[-1].strip(_EDGE).lower() in _TRAILING:
         words.pop()
@@ -61,9 +60,10 @@ def verb_phrase(parsed: ParsedClause) -> str:
     """The verb and its helpers, in agreement with `I` and with the short negations people write."""
     words = parsed.group.split()
     if parsed.owner in _FIRST:
-        words = [_AGREES.get(word, word) for word in words] if parsed.owner == "we" else words
         if words[0].endswith("ing") and base_form(words[0]) not in {words[0], None}:
-            words = ["am", *words]
+            words = ["are" if parsed.owner == "we" else "am", *words]
+        elif words[0] == "been":
+            words = ["have", *words]
     for at in range(len(words) - 1):
         short = _SHORT.get(f"{words[at]} {words[at + 1]}")
         if short:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from memplane.config import Settings
 from memplane.documents.result import SpanHit
+from memplane.extract.narrate import narrated
 from memplane.recall.render import Sanitizer, mark, passage
 from memplane.recall.result import Limits, RecallBlock, RecallHit
 from memplane.safety.injection import marked
@@ -43,7 +44,7 @@ def as_recalled(blocks: Iterable[RecallBlock]) -> list[ServiceBlock]:
 def _block(hit: RecallHit, tame: Sanitizer) -> RecallBlock:
     memory, turn = hit.memory, hit.turn
     if memory is not None:
-        text, kind, source, at = memory.line, memory.kind.value, "memory", memory.updated_at
+        text, kind, source, at = narrated(memory), memory.kind.value, "memory", memory.updated_at
     else:
         assert turn is not None
         text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at

@@ -6,6 +6,7 @@ import msgspec
 
 from memplane.clock import DAY, Instant, to_datetime, to_instant
 from memplane.config import Settings
+from memplane.extract.narrate import narrated
 from memplane.memory.paths import is_path
 from memplane.recall.matters import wishes_of
 from memplane.safety.fence import BRIEF_INTRODUCTION, BRIEF_TITLE, defang
@@ -103,7 +104,7 @@ def _entry(memory: Memory, now: Instant) -> BriefEntry:
 def _content(memory: Memory) -> str:
     """One line, no longer than a stored memory may be, so a long keyed value does not crowd out the rest. For a file,
     its path and beginning."""
-    text = defang(redact(one_line(memory.line)).text)
+    text = defang(redact(one_line(narrated(memory))).text)
     if memory.state is State.CONTESTED:
         text = f"(contested) {text}"
     chars_max = _FILE_CHARS_MAX if memory.key is not None and is_path(memory.key) else _CONTENT_CHARS_MAX

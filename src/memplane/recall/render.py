@@ -14,6 +14,7 @@ import msgspec
 from memplane.documents.naming import bare, is_title, without_title
 from memplane.documents.result import DocumentSummary, SpanHit, Strategy
 from memplane.documents.search import DocumentResults
+from memplane.extract.narrate import narrated
 from memplane.recall.copies import same_words
 from memplane.recall.mark_text import mark_text, without_marks
 from memplane.recall.result import DEGRADED, Conflict, RecallHit, RecallLine
@@ -411,7 +412,7 @@ def _standing_line(hit: RecallHit, tame: Sanitizer, said: datetime | None) -> _L
     wish = hit.memory.kind is Kind.INSTRUCTION
     day = "" if said is None else f" (said {said.date()})"
     return _Line(
-        line=_attributed(f"- {tame.short(hit.memory.line)}{day}{mark(hit, tame)}", hit),
+        line=_attributed(f"- {tame.short(narrated(hit.memory))}{day}{mark(hit, tame)}", hit),
         heading=WISHES if wish else PINNED,
         section=1 if wish else 0,
         pinned=hit.memory.pinned,
@@ -448,7 +449,7 @@ def _shorter(hit: RecallHit, chars: int, tame: Sanitizer) -> str:
 def _conflict_line(conflict: Conflict, items: Sequence[RecallHit], tame: Sanitizer) -> _Line:
     """Takes the place of the first item that it is about."""
     newer, older = sorted((conflict.left, conflict.right), key=lambda memory: memory.updated_at, reverse=True)
-    text = f"- {tame.short(newer.line)} ({_day(newer.updated_at)}), or: {tame.short(older.line)} ({_day(older.updated_at)})"
+    text = f"- {tame.short(narrated(newer))} ({_day(newer.updated_at)}), or: {tame.short(narrated(older))} ({_day(older.updated_at)})"
     line = RecallLine(text=text, ids=(newer.id, older.id), kind="conflict")
     about = {newer.id, older.id, *(side.entry_id for side in (newer, older) if side.derived)}
     rank = next((rank for rank, hit in enumerate(items) if hit.id in about), len(items))
@@ -477,7 +478,7 @@ def _fact(hit: RecallHit, tame: Sanitizer) -> str:
     assert memory is not None
     told = next(filter(None, map(told_time, memory.times)), None)
     when = f" ({told})" if told else ""
-    return f"- {tame.short(memory.line)}{when}{mark(hit, tame)}"
+    return f"- {tame.short(narrated(memory))}{when}{mark(hit, tame)}"
 
 
 def _turn(hit: RecallHit, tame: Sanitizer) -> str:

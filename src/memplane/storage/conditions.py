@@ -45,6 +45,10 @@ TURN_RELEASED = f"EXISTS ({_RULED} ((SELECT x.id FROM ledger x WHERE x.seq = t.n
 TURN_QUARANTINED = f"(t.flags <> '' AND NOT {TURN_RELEASED})"
 _NO_SUSPECT_TURN = f"(t.flags IS NULL OR t.flags = '' OR {TURN_RELEASED})"
 NOT_FADED = f"(m.tier <> 'cold' OR m.leaning >= 0 OR m.state = 'superseded' OR {PINNED})"
+NOT_UNNOTED = (
+    f"(m.tier <> 'cold' OR m.extractor IS NULL OR m.leaning < 0 OR m.state = 'superseded' OR {PINNED})"
+)
+"""Claims that nobody would note are only compared with later ones and help to rank their turns."""
 TIER = (
     f"CASE WHEN m.state = 'superseded' THEN m.tier WHEN {QUARANTINED} THEN CASE m.tier WHEN 'hot' THEN 'warm' "
     f"ELSE m.tier END WHEN {PINNED} THEN 'hot' ELSE m.tier END"
@@ -86,10 +90,13 @@ class WhereClause:
 def of_memories(where: Filter) -> WhereClause:
     out = WhereClause()
     _add_lifecycle(out, where)
-    if not where.include_reserved:
-        out.add(NOT_RESERVED)
-    if not where.include_faded:
-        out.add(NOT_FADED)
+    hidden = {
+        NOT_RESERVED: not where.include_reserved,
+        NOT_FADED: not where.include_faded,
+        NOT_UNNOTED: not where.include_unnoted and where.tier is not Tier.COLD,
+    }
+    for condition in (name for name, applies in hidden.items() if applies):
+        out.add(condition)
     if where.kinds:
         kinds = ", ".join(f"'{Kind(kind).value}'" for kind in where.kinds)
         out.add(f"m.kind IN ({kinds})")

@@ -51,6 +51,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     tier: Tier | None = None
     include_faded: bool = True
     """Include memories that negative feedback has hidden from recall."""
+    include_unnoted: bool = False
+    """Include claims that nobody would note; they are cold from the beginning."""
     quarantined: bool | None = None
     """Only quarantined rows (flagged and not released), or only the others; None for both."""
     audience: Audience | None = EVERYWHERE

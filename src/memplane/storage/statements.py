@@ -21,6 +21,7 @@ _PARTS = {
     "not_reserved": conditions.NOT_RESERVED,
     "reserved": conditions.RESERVED,
     "not_faded": conditions.NOT_FADED,
+    "not_unnoted": conditions.NOT_UNNOTED,
     "quarantined": conditions.QUARANTINED,
     "not_quarantined": conditions.NOT_QUARANTINED,
     "turn_quarantined": conditions.TURN_QUARANTINED,

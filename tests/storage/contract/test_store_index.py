@@ -966,7 +966,7 @@ def test_a_rating_keeps_the_first_importance(scribe):
 
 
 def test_what_faded_is_left_out_where_one_asks_for_what_to_tell(scribe):
-    """Cold for want of use, that is; not what was of little worth from the start, nor what was replaced."""
+    """Cold for want of use, that is; not what was replaced. What nobody would note from the start is shown only on request."""
     faded, poor, replaced = (claimed(scribe, "needle", id=f"fact-{n}", role="user") for n in range(3))
 
     def work(writer):
@@ -977,6 +977,10 @@ def test_what_faded_is_left_out_where_one_asks_for_what_to_tell(scribe):
 
     scribe.store.write(work)
     told = Filter(now=0, include_faded=False, include_superseded=True)
+    every = Filter(now=0, include_unnoted=True)
+    cold = Filter(now=0, tier=Tier.COLD)
     with scribe.store.read() as reader:
-        assert set(ids(reader.memories.find(told, limit=ALL))) == {poor.id, replaced.id}
-        assert set(ids(reader.memories.find(NOW, limit=ALL))) == {faded.id, poor.id}
+        assert set(ids(reader.memories.find(told, limit=ALL))) == {replaced.id}
+        assert set(ids(reader.memories.find(NOW, limit=ALL))) == {faded.id}
+        assert set(ids(reader.memories.find(every, limit=ALL))) == {faded.id, poor.id}
+        assert set(ids(reader.memories.find(cold, limit=ALL))) == {faded.id, poor.id}

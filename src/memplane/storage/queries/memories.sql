@@ -34,7 +34,7 @@ WHERE m.key = :key AND m.key IS NOT NULL ORDER BY m.updated, m.n
 
 -- name: brief
 SELECT {columns} FROM memory m JOIN ledger l USING (seq)
-WHERE {live} AND {not_reserved} AND {not_faded} AND {not_quarantined} AND {where}
+WHERE {live} AND {not_reserved} AND {not_faded} AND {not_unnoted} AND {not_quarantined} AND {where}
   AND (m.extractor IS NULL OR (m.role = 'user' AND (m.behavioral <> 0 OR m.tier = 'hot')))
 ORDER BY m.behavioral DESC, m.updated DESC, m.n DESC LIMIT :limit
 

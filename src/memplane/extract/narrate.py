@@ -1,0 +1,84 @@
+"""A fact in the third person: `I have a dog.`, said by Caroline, is `Caroline has a dog.`
+
+Only the text that is shown changes; what is stored, searched and quoted stays as it was said.
+"""
+
+import re
+
+from memplane.extract.english import MODALS, base_form, is_past, third_person, word_class
+from memplane.types import Memory, Role
+
+USER_NAME = "User"
+_AGREE = {
+    "am": "is", "are": "is", "have": "has", "do": "does", "don't": "doesn't", "haven't": "hasn't", "aren't": "isn't", "were": "was",
+    "weren't": "wasn't",
+}  # fmt: skip
+_PRONOUNS = {
+    "my": "their",
+    "me": "them",
+    "mine": "theirs",
+    "myself": "themselves",
+    "our": "their",
+    "us": "them",
+    "i": "they",
+    "i'm": "they are",
+}
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_UNCHANGED = (
+    MODALS
+    | word_class("negations")
+    | {"used", "won't", "can't", "couldn't", "wouldn't", "shouldn't", "didn't", "hadn't"}
+)
+_ADVERBS = word_class("fillers") | {"no", "longer"}
+
+
+def narrated(memory: Memory) -> str:
+    """The line of a memory; an extracted one names its subject."""
+    if (
+        not memory.derived
+        or memory.key is not None
+        or memory.role != Role.USER
+        or memory.predicate in _AS_SAID
+    ):
+        return memory.line
+    speaker, said = _split(memory)
+    return _in_third_person(said, speaker) or memory.line
+
+
+_AS_SAID = frozenset({None, "instructs", "corrects", "property", "relation"})
+
+
+def _split(memory: Memory) -> tuple[str, str]:
+    """A named speaker is the beginning of the text: `Ana: I work as a nurse.`"""
+    speaker, colon, said = memory.text.partition(": ")
+    named = colon and memory.subject is not None and memory.subject.startswith(speaker.lower())
+    return (speaker, said) if named else (USER_NAME, memory.text)
+
+
+def _in_third_person(said: str, name: str) -> str:
+    """Empty if it is not in the first person singular."""
+    first, _, rest = said.partition(" ")
+    if first == "I" and rest:
+        return f"{name} {_others(_agreeing(rest))}"
+    if first == "My" and rest:
+        return f"{name}'s {_others(rest)}"
+    return ""
+
+
+def _agreeing(rest: str) -> str:
+    """With the verb in the third person."""
+    words = rest.split(" ")
+    for at, word in enumerate(words):
+        plain = word.strip(".,!").lower()
+        if plain in _ADVERBS:
+            continue
+        if plain in _AGREE:
+            words[at] = word.lower().replace(plain, _AGREE[plain], 1)
+        elif plain not in _UNCHANGED and not is_past(plain) and base_form(plain) == plain:
+            words[at] = word.lower().replace(plain, third_person(plain), 1)
+        break
+    return " ".join(words)
+
+
+def _others(text: str) -> str:
+    return _WORD.sub(lambda found: _PRONOUNS.get(found.group().lower(), found.group()), text)
