@@ -4,30 +4,50 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from memplane.safety.redact.formats import PrefixIndex
 from memplane.safety.redact.rule import NATIVE, PLACEHOLDER, Gate, Redacted, Rule, SecretFinding, Span, Style
 from memplane.safety.redact.rules import RULES
 
-_RUN = re.compile(r"[0-9A-Z_](?:(?<=\w{10})|(?=-(?:----|[0-9A-Z]{5}-|[0-9a-f]{4}-)))")
+_RUN_END = r"(?<=\w{10})|(?=-(?:----|[0-9A-Z]{5}-|[0-9a-f]{4}-))"
+_RUN = re.compile(rf"[0-9A-Z_](?:{_RUN_END})")
 """Ten characters without a blank that end in a digit, a capital or an underscore; or the joint of a key in
 groups, or the end of a PEM header. One scan for it is most of what a text without secrets costs."""
+_MIXED_OR_RUN = re.compile(
+    rf"[0-9A-Z_](?:{_RUN_END}|(?P<mixed>(?<=[A-Za-z!@#%^&*+=~?_][0-9])|(?<=[0-9])(?=[A-Za-z!@#^&*+=~_])))"
+)
+"""A run, or a digit beside a letter or a sign: every password that prose can hold has one."""
+_FOREIGN = re.compile("[\u00c0-\u1fff\u2c00-\ud7ff\uf900-\uffdc]")
+"""A letter outside ASCII, and no quotation mark, dash or emoji."""
 
 
-def _by_hint(*gates: Gate) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """What to search for in a text, and which rules to try then. A context replaces its rule's hints."""
-    table: dict[str, list[int]] = {}
+def _hints(*gates: Gate) -> Iterator[tuple[str, int]]:
+    """The hints of the rules behind these gates. A context replaces its rule's hints."""
     for order, rule in enumerate(RULES):
         if rule.gate in gates:
-            for literal in rule.context or rule.hints:
-                table.setdefault(literal, []).append(order)
+            yield from ((literal, order) for literal in rule.context or rule.hints)
+
+
+def _by_hint(hints: Iterable[tuple[str, int]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """What to search for in a text, and which rules to try then."""
+    table: dict[str, list[int]] = {}
+    for literal, order in hints:
+        table.setdefault(literal, []).append(order)
     return tuple((literal, tuple(orders)) for literal, orders in table.items())
 
 
+def _is_prefix(hint: str, order: int) -> bool:
+    return RULES[order].is_prefixed and PrefixIndex.key_of(hint) is not None
+
+
 _BEHIND_GATE = {
-    Gate.OPEN: _by_hint(Gate.OPEN),
-    Gate.OPERATOR: _by_hint(Gate.OPEN, Gate.OPERATOR),
-    Gate.TEXT: _by_hint(Gate.OPEN, Gate.OPERATOR, Gate.TEXT),
-    Gate.RUN: _by_hint(Gate.RUN),
+    Gate.OPEN: _by_hint(_hints(Gate.OPEN)),
+    Gate.OPERATOR: _by_hint(_hints(Gate.OPEN, Gate.OPERATOR)),
+    Gate.TEXT: _by_hint(_hints(Gate.OPEN, Gate.OPERATOR, Gate.TEXT)),
+    Gate.RUN: _by_hint(hint for hint in _hints(Gate.RUN) if not _is_prefix(*hint)),
+    Gate.MIXED: _by_hint(_hints(Gate.MIXED)),
+    Gate.FOREIGN: _by_hint(_hints(Gate.FOREIGN)),
 }
+_PREFIXES = PrefixIndex(hint for hint in _hints(Gate.RUN) if _is_prefix(*hint))
 
 _ROUNDS_MAX = 16
 """Findings that appear only because an adjacent one is gone, one after the other. More than this is not accidental;
@@ -120,29 +140,49 @@ def _lower(text: str) -> str:
 
 def _rules_for(text: str, low: str) -> list[Rule]:
     """The rules that may match, in the order of `RULES`."""
-    run = _RUN.search(text)
-    gate = Gate.TEXT if run else Gate.OPERATOR if "=" in text or ":" in text or ">" in text else Gate.OPEN
+    hit = _MIXED_OR_RUN.search(text)
+    near, beside = _surroundings(text, low, hit) if hit else ("", "")
+    gate = Gate.TEXT if beside else Gate.OPERATOR if "=" in text or ":" in text or ">" in text else Gate.OPEN
     orders: list[int] = []
     for literal, asked in _BEHIND_GATE[gate]:
         if literal in low:
             orders += asked
-    if run:
-        beside = _beside_runs(text, low, run)
+    if near:
+        for literal, asked in _BEHIND_GATE[Gate.MIXED]:
+            if literal in near:
+                orders += asked
+        if not near.isascii() and _FOREIGN.search(near):
+            for literal, asked in _BEHIND_GATE[Gate.FOREIGN]:
+                if literal in near:
+                    orders += asked
+    if beside:
+        orders += _PREFIXES.find(beside)
         for literal, asked in _BEHIND_GATE[Gate.RUN]:
             if literal in beside:
                 orders += asked
     return [RULES[order] for order in sorted(set(orders))] if orders else []
 
 
-def _beside_runs(text: str, low: str, run: re.Match[str] | None) -> str:
-    """The stretches between blanks that hold a run: the only places for a token with a form."""
-    stretches = []
-    while run:
-        start, end = low.rfind(" ", 0, run.start()) + 1, low.find(" ", run.end())
+_NEAR_LENGTH = 240
+"""How far before its value prose may name a secret."""
+
+
+def _surroundings(text: str, low: str, hit: re.Match[str] | None) -> tuple[str, str]:
+    """The stretches between blanks that hold a hit and what stands before them; and those alone that hold a run.
+
+    The first are the only places for a secret in prose, the second for a token with a format.
+    """
+    near, beside = [], []
+    end = 0
+    while hit:
+        start, last = low.rfind(" ", 0, hit.start()) + 1, end
+        end = low.find(" ", hit.end())
         end = len(low) if end < 0 else end
-        stretches.append(low[start:end])
-        run = _RUN.search(text, end)
-    return " ".join(stretches)
+        near.append(low[max(last, start - _NEAR_LENGTH) : end])
+        if hit.lastgroup is None or _RUN.search(text, hit.start(), end):
+            beside.append(low[start:end])
+        hit = _MIXED_OR_RUN.search(text, end)
+    return " ".join(near), " ".join(beside)
 
 
 def _between(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:

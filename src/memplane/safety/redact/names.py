@@ -48,15 +48,15 @@ _ENDINGS_THAT_SAY_NOTHING = words(
     "sandbox stage staging str string test text v val value var variable"
 )
 """`DB_PASSWORD_PROD` and `api_key_2` are what they are without the last word."""
-_NEVER_SECRET = words(
-    "authenticity cancellation count csrf continuation cursor max min next num page pub public sync total "
+NEVER_SECRET = words(
+    "authenticity cancel cancellation count csrf continuation cursor max min next num page pub public sync total "
     "xsrf"
 )
 _KEYS_SECRET = words(
     "access account admin api app application auth authorization client consumer deploy encryption hmac jwt "
     "license master private secret service session shared signing storage subscription token webhook"
 )
-_KEYS_NOT_SECRET = words(
+KEYS_NOT_SECRET = words(
     "a alt bucket cache candidate composite config const def dict final foreign group hash hot i18n "
     "idempotency index let lookup map object partition primary range react record registry routing row "
     "search sequence shift sort sorting static string the translation this unique val var"
@@ -80,7 +80,7 @@ def _name_parts(name: str) -> list[str]:
 def trust_password(parts: list[str]) -> _Trust:
     last = parts[-1]
     full = last.endswith(("password", "passwort", "passwd", "passphrase", "passcode", "pwd"))
-    return _Trust.PASSWORD if full or (last == "pass" and len(parts) > 1) else _Trust.NONE
+    return _Trust.PASSWORD if full or (last == "pass" and len(parts) > 1 and parts[-2] not in {"all", "any"}) else _Trust.NONE
 
 
 def trust_secret(parts: list[str]) -> _Trust:
@@ -99,7 +99,7 @@ def trust_key(parts: list[str]) -> _Trust:
     last, before = parts[-1], parts[:-1]
     if last in _KEYS_IN_ONE_WORD or (last == "key" and not _KEYS_SECRET.isdisjoint(before)):
         return _Trust.ISSUED
-    return _Trust.RANDOM if last == "key" and before and _KEYS_NOT_SECRET.isdisjoint(before) else _Trust.NONE
+    return _Trust.RANDOM if last == "key" and before and KEYS_NOT_SECRET.isdisjoint(before) else _Trust.NONE
 
 
 def trust_authorization(parts: list[str]) -> _Trust:
@@ -112,12 +112,24 @@ def trust_credentials(parts: list[str]) -> _Trust:
     return _Trust.RANDOM if parts[-1] in {"cred", "creds", "credential", "credentials"} else _Trust.NONE
 
 
+_LENGTH_MAX = 512
+"""What one match of the pattern reads. A longer value that is a secret is read to its end."""
+_REST = {
+    "escaped": re.compile(r"""[^"'\\\n]*+"""),
+    "double": re.compile(r'''(?:[^"\\\n]|\\.)*+'''),
+    "single": re.compile(r"""(?:[^'\\\n]|\\.)*+"""),
+    "back": re.compile(r"[^`\n]*+"),
+    "packed": re.compile(r"""[^\s"'`<>&;,\\]*+"""),
+    "loose": re.compile(r"""[^\s"'`<>;,\\]*+"""),
+}
 _ENDS_A_VALUE = ".,:)]}"
 _CLOSING_TAG = re.compile(r"\s{0,32}</")
 _LENGTH_MIN = 4
 _READ_MAX = 128
 """What a value is judged by; the rest of it is like the beginning."""
 _LENGTH_MIN_IN_PROSE = 8
+_NAMES_OF_CODES = words("change current er err error flag incorrect invalid long missing reset submit valid workflow")
+"""`ER_INVALID_PASSWORD = 1819` is a number for an error."""
 
 
 def named(trust: TrustOf) -> Check:
@@ -130,7 +142,7 @@ def named(trust: TrustOf) -> Check:
         before = before_name.search(match.string, max(0, at - _NAME_LENGTH_MAX), at)
         name = (before[0] if before else "") + match["name"]
         parts = _name_parts(name)
-        if not parts or not _NEVER_SECRET.isdisjoint(parts) or (match["gap"] and "--" not in name):
+        if not parts or not NEVER_SECRET.isdisjoint(parts) or (match["gap"] and not _is_option(name)):
             return None
         trusted = trust(parts)
         return _named_value(match, parts, trusted) if trusted else None
@@ -138,10 +150,15 @@ def named(trust: TrustOf) -> Check:
     return check
 
 
+def _is_option(name: str) -> bool:
+    """`--token` and PowerShell's `-Token`, but not `--secrets HF_TOKEN`."""
+    return name.rpartition(" ")[2].startswith("-")
+
+
 def _named_value(match: re.Match[str], name: list[str], trust: _Trust) -> Span | None:
     start, end = secret(match)
     value = match.string[start:end]
-    if " " in value or is_stand_in(value[:_READ_MAX]) or PATH.match(value):
+    if " " in value or is_stand_in(value[:_READ_MAX]) or PATH.match(value) or _HEX_NUMBER.match(value):
         return None
     if match["packed"] or match["loose"]:
         value = value.rstrip(_ENDS_A_VALUE)
@@ -151,20 +168,88 @@ def _named_value(match: re.Match[str], name: list[str], trust: _Trust) -> Span |
     value = value[:_READ_MAX]
     if len(value) < _LENGTH_MIN or value.lower() in NO_SECRET or _repeats(name, value):
         return None
-    if match["tag"] and not _CLOSING_TAG.match(match.string, end):
+    if match["tag"] and not _CLOSING_TAG.match(match.string, _whole_end(match, end)):
         return None
-    return (start, end) if _is_own(match, value, end, trust, name) else None
+    if trust < _Trust.PASSWORD and _is_description(value):
+        return None
+    return (start, _whole_end(match, end)) if _is_own(match, value, end, trust, name) else None
+
+
+_HEX_NUMBER = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
+_DESCRIPTION_ENDS = words("auth id key keys password passwords secret secrets token tokens type types")
+
+
+def _is_description(value: str) -> bool:
+    """`my-client-secret` and `Ed25519PrivateKey` say what a value is."""
+    parts = _name_parts(value)
+    return len(parts) > 1 and parts[-1] in _DESCRIPTION_ENDS and _is_wordy(value) and value[-1].isalpha()
+
+
+def _whole_end(match: re.Match[str], end: int) -> int:
+    """Where a value ends that may be longer than what the pattern reads."""
+    start, read_to = secret(match)
+    rest = _REST[match.lastgroup or ""]
+    if read_to - start >= _LENGTH_MAX and (more := rest.match(match.string, read_to)):
+        end = more.end()
+        while match.lastgroup in {"packed", "loose"} and match.string[end - 1] in _ENDS_A_VALUE:
+            end -= 1
+    return _line_end(match, end) if match.lastgroup in {"packed", "loose"} else end
+
+
+_LINE_REST = re.compile(r"[^\s\"'`=:A-Za-z0-9]*+[A-Za-z0-9][^\s\"'`=:]*+(?=[\r\n]|\Z)")
+_LINE_START = re.compile(r"(?:(?:export|set|setx|ENV|ARG)[ \t]{1,4}|[-*][ \t]{1,4}|[ \t]{1,32})?[\w.-]*\Z")
+
+
+def _line_end(match: re.Match[str], end: int) -> int:
+    """In a file of `NAME=value` lines the value goes on to the end of its line, also past `;`, `&` and `,`."""
+    text, at = match.string, match.start()
+    line = text.rfind("\n", max(0, at - 2 * _NAME_LENGTH_MAX), at) + 1
+    if not line and at > 2 * _NAME_LENGTH_MAX:
+        return end
+    rest = _LINE_REST.match(text, end) if _LINE_START.match(text, line, at) else None
+    return rest.end() if rest else end
 
 
 def _repeats(name: list[str], value: str) -> bool:
     """Whether the value only says its name again: `db_password: "dbPassword"`."""
-    return bool(IDENTIFIER.match(value)) and set(_name_parts(value)) <= set(name)
+    return _is_wordy(value) and set(_name_parts(value)) <= set(name)
+
+
+_WORDY = re.compile(r"[A-Za-z_.-][\w.-]*\Z", re.ASCII)
+_DIGIT_GROUPS = re.compile(r"[0-9]+")
+_DIGITS_MAX = 8
+
+
+def _is_wordy(value: str) -> bool:
+    """Whether it is words joined by capitals or signs, with few digits: an identifier."""
+    digits = _DIGIT_GROUPS.findall(value)
+    letters = [part for part in _NAME_PARTS.findall(value) if len(part) > 1 and part.isalpha()]
+    return bool(_WORDY.match(value)) and sum(map(len, digits)) <= _DIGITS_MAX and len(digits) <= len(letters)
+
+
+_EXPRESSION = re.compile(
+    r"(?:await|yield|new|not|typeof|lambda|function|async)\Z|![01]\b|\*[A-Za-z]|[\w$]{1,80}\$[0-9]\Z"
+    r"|[A-Za-z_$][\w$.]*+(?:\?\?|\|\||&&|\?\.|[+?|&]\Z)"
+    r"|[0-9]{1,2}-[a-z]+\Z"
+)
+_CAMEL = re.compile(r"[a-z]++(?:[A-Z][a-z]++){2,8}[0-9]\Z")
+
+
+def _is_unpacked(match: re.Match[str]) -> bool:
+    """`user, password = split`."""
+    at = match.start()
+    return bool(re.search(r"\w[ \t]*,[ \t]*\Z", match.string[max(0, at - 32) : at]))
 
 
 def _is_code(match: re.Match[str], value: str, end: int) -> bool:
     """Whether an unquoted value is an expression: `os.environ[…]`, `get_password()`, `self.token`."""
     after = match.string[end : end + 1]
-    if CODE.match(value) or after in {"(", "["}:
+    if CODE.match(value) or after in {"(", "["} or _EXPRESSION.match(value) or _CAMEL.match(value):
+        return True
+    between = match.string[match.end("name") : match.start(match.lastindex or 0)]
+    if "+=" in between or ("=" in between and match["loose"] and _is_unpacked(match)):
+        return True
+    if match["loose"] and _is_description(value):
         return True
     parts = _name_parts(value)
     names_a_secret = len(parts) > 1 and parts[-1] in NO_SECRET
@@ -180,11 +265,11 @@ def _is_own(match: re.Match[str], value: str, end: int, trust: _Trust, name: lis
     if match["comma"]:
         return is_random(value) or (trust is _Trust.PASSWORD and is_mixed(value) and "_" not in value)
     if value.isdigit():
-        return trust is _Trust.PASSWORD
+        return trust is _Trust.PASSWORD and _NAMES_OF_CODES.isdisjoint(name)
     is_header = name[0] == "x" and not match["verb"]
     if (match["loose"] or match["verb"] or match["gap"]) and not is_header:
         return _is_own_in_prose(match, value, end, trust)
-    return trust >= _Trust.SECRET or bool(match["packed"]) or is_header or not IDENTIFIER.match(value)
+    return trust >= _Trust.SECRET or bool(match["packed"]) or is_header or not PLAIN.match(value)
 
 
 def _is_own_in_prose(match: re.Match[str], value: str, end: int, trust: _Trust) -> bool:
@@ -207,6 +292,7 @@ def assignment(stem: str) -> Pattern:
     Operators: `=` and its kin (`:=`, `=>`, `?=`, `.=`), `:`, `<-`, the end of an opening tag, `" value=`, a
     comma between two quoted strings, the verbs is, was and to, and the blank after a command's option.
     """
+    length = f"{{1,{_LENGTH_MAX}}}"
     scheme = r"(?:(?:Basic|Bearer|Token|Digest|ApiKey|Api-Key|Api-Token|Key|SSWS)[ \t]{1,4})?"
     return Pattern(
         rf"""
@@ -223,11 +309,11 @@ def assignment(stem: str) -> Pattern:
           | (?P<gap>[ \t]{{1,4}})(?=[^\s=:-][^\s0-9]{{0,40}}[0-9])
         )
         (?:
-            \\{{1,3}}["']{scheme}(?P<escaped>[^"'\\\n]{{1,512}})
-          | "{scheme}(?P<double>(?:[^"\\\n]|\\.){{1,512}})
-          | '{scheme}(?P<single>(?:[^'\\\n]|\\.){{1,512}})
-          | `{scheme}(?P<back>[^`\n]{{1,512}})
-          | {scheme}(?(tight)(?P<packed>[^\s"'`<>&;,\\]{{1,512}})|(?P<loose>[^\s"'`<>;,\\]{{1,512}}))
+            \\{{1,3}}["']{scheme}(?P<escaped>[^"'\\\n]{length})
+          | "{scheme}(?P<double>(?:[^"\\\n]|\\.){length})
+          | '{scheme}(?P<single>(?:[^'\\\n]|\\.){length})
+          | `{scheme}(?P<back>[^`\n]{length})
+          | {scheme}(?(tight)(?P<packed>[^\s"'`<>&;,\\]{length})|(?P<loose>[^\s"'`<>;,\\]{length}))
         )
         """,
         re.VERBOSE | re.IGNORECASE,

@@ -56,6 +56,10 @@ class Gate(IntEnum):
     """A run of letters and digits that looks like no word (`_RUN`), anywhere."""
     RUN = 3
     """Such a run, adjacent to the hint without whitespace."""
+    MIXED = 4
+    """A digit beside a letter or a sign, shortly after the hint."""
+    FOREIGN = 5
+    """The same, and a letter outside ASCII."""
 
 
 class Pattern:
@@ -85,6 +89,8 @@ class Rule(NamedTuple):
     gate: Gate = Gate.RUN
     context: tuple[str, ...] = ()
     """If given, one of these must occur in the text, in lower case."""
+    is_prefixed: bool = False
+    """Whether the hints stand at the start of a word."""
 
 
 def words(text: str) -> frozenset[str]:
@@ -101,7 +107,7 @@ FILLER = re.compile(r"[xX]{5}|\*{3}|\.{3}|…|•{2}|#{5}|_{5}|\[REDACTED")
 MASK = re.compile(r"\*{3}|#{3}|•")
 TEMPLATE = re.compile(
     r"[$#]\{|\$\(|\$\w*\Z|\{\{|\{[A-Za-z_.$ -]*(?:![rsa])?(?::.{0,9})?\}?\Z|\{\w*\("
-    r"|%\(|%[sdvr]|%\w+%\Z|@\w+@\Z|[<\[(:]|\\u00"
+    r"|\$env:|%\(|%[sdvr]|%\w+%\Z|@\w+@\Z|[<\[(:]|\\u00|(?:string|str|int|bool|binary|number)\?\Z"
 )
 _DUMMY = re.compile(
     r"your[-_ ]?\w|(?:insert|replace|enter)[-_ ]|change[-_ ]?(?:me|this|it)|x{3,}\Z"
@@ -114,7 +120,7 @@ NO_SECRET = words(
     "integer invalid key masked missing must name needed none null number object optional pass passcode "
     "passphrase passwd password passwords plain private prompt protected public redacted required reset "
     "sample secret secrets should string test testing text that this todo token tokens true type undefined "
-    "unknown unset user username value varchar weak when which with wrong your"
+    "latin1 unknown unset user username utf8 utf16 value varchar weak when which with wrong your"
 )
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z")
 _HEX = re.compile(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
@@ -132,7 +138,7 @@ PATH = re.compile(
     r"(?:pem|key|json|ya?ml|txt|crt|cer|p12|pfx|env|js|ts|py|rb|go|html?|xml|toml|ini|conf|md|sh)\Z"
 )
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
-_SWITCH = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
+SWITCH = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 _SAME = re.compile(r"(.)\1{7,}")
 
 _RANDOM_LENGTH_MIN = 16
@@ -152,7 +158,7 @@ def is_random(value: str) -> bool:
     if len(value) < _RANDOM_LENGTH_MIN or _UUID.match(value) or _is_one_letter(value):
         return False
     run = max(_SEPARATOR.split(value), key=len)
-    if len(run) < _RANDOM_RUN_MIN or len(_SWITCH.findall(value)) < _RANDOM_SWITCHES_MIN:
+    if len(run) < _RANDOM_RUN_MIN or len(SWITCH.findall(value)) < _RANDOM_SWITCHES_MIN:
         return False
     return _bits(value) >= (_RANDOM_BITS_MIN_HEX if _HEX.match(value) else _RANDOM_BITS_MIN)
 
@@ -183,8 +189,11 @@ def _value_of(match: re.Match[str]) -> str:
 
 def real(match: re.Match[str]) -> Span | None:
     """Anything but filler or a masked value."""
-    masked = FILLER.search(_value_of(match)) or MASK.match(match.string, match.end())
-    return None if masked else secret(match)
+    value = _value_of(match)
+    if FILLER.search(value) or MASK.match(match.string, match.end()):
+        return None
+    start, end = secret(match)
+    return start, end - (len(value) - len(value.rstrip(".")))  # the full stop of a sentence is no part of it
 
 
 def with_digit(match: re.Match[str]) -> Span | None:
@@ -202,13 +211,36 @@ def all_kinds(match: re.Match[str]) -> Span | None:
     return both_cases(match) if with_digit(match) else None
 
 
+def extended_left(length: int, match: re.Match[str]) -> Span | None:
+    """As `real`, for a secret that starts `length` characters before its fixed part, at the start of a word."""
+    start, end = secret(match)
+    start -= length
+    before = match.string[start - 1 : start] if start > 0 else ""
+    is_inside = before.isalnum() or before in {"_", "+", "-"}
+    return None if is_inside or FILLER.search(match.string, start, end) else (start, end)
+
+
 _PEM_BODY_MIN = 24
+_PEM_HEAD_LENGTH = 400
+_PEM_START = re.compile(
+    r"(?:\\[nrt]|[\s\"'+\\,|>])*+(?:MI[IGHC]|MH[cQ]C|MC[0-9A-Za-z]C|b3Blbn|l[QIFV][A-Za-z0-9+/]|x[cVY][A-Za-z0-9+/]"
+    r"|Proc-Type:|DEK-Info:|Version:|Comment:|Subject:|Hash:|Charset:)"
+)
+_PEM_LINE = re.compile(r"[A-Za-z0-9+/]{24,}+")
 
 
 def key_block(match: re.Match[str]) -> Span | None:
-    """A closed block without a key in it is documentation; an open one is taken to be cut off."""
-    is_empty = len(match["body"].strip()) < _PEM_BODY_MIN
-    return None if is_empty and match["closed"] else match.span()
+    """A block without a key in it is documentation or code that looks for one; an open one is taken to be cut off."""
+    body = match["body"]
+    if match["closed"] and len(body.strip()) < _PEM_BODY_MIN:
+        return None
+    is_key = _PEM_START.match(body) or any(
+        is_mixed(line[0]) for line in _PEM_LINE.finditer(body, 0, _PEM_HEAD_LENGTH)
+    )
+    return match.span() if is_key else None
+
+
+_DECODED_MAX = 4_096
 
 
 def _decoded(value: str) -> str:
@@ -229,18 +261,27 @@ def encoded_jwt(match: re.Match[str]) -> Span | None:
     return secret(match) if ".eyJ" in _decoded(match[1]) else None
 
 
+def signed_header(match: re.Match[str]) -> Span | None:
+    """A token whose first part is the header of a signature or of an encryption."""
+    header = match[1][:_DECODED_MAX].partition(".")[0].replace("-", "+").replace("_", "/")
+    is_header = '"alg"' in _decoded(header) or '"enc"' in _decoded(header)
+    return real(match) if is_header else None
+
+
 def encoded_text(match: re.Match[str]) -> Span | None:
     return secret(match) if _decoded(match[1]) else None
 
 
 _BEARER_WORD_LENGTH_MIN = 12
+_PARAMETER_LENGTH_MAX = 24
 
 
 def bearer(match: re.Match[str]) -> Span | None:
     """What follows the word is a token unless it could be the next word of a sentence."""
     value = match[1].rstrip(".,:")
-    is_parameter = value.endswith("=") and match.string.startswith('"', match.end())
-    if is_stand_in(value) or "://" in value or is_parameter:
+    is_parameter = value.endswith("=") and len(value) < _PARAMETER_LENGTH_MAX and PLAIN.match(value[:-1])
+    is_named = "_" in value and value.rpartition("_")[2] in NO_SECRET
+    if is_stand_in(value) or "://" in value or is_parameter or is_named:
         return None
     is_joined = len(value) >= _BEARER_WORD_LENGTH_MIN and not value.isalpha()
     is_camel = value not in {value.lower(), value.upper(), value.capitalize()}
@@ -263,6 +304,43 @@ def database_password(match: re.Match[str]) -> Span | None:
     return None if FILLER.search(value) or TEMPLATE.match(value) else match.span("password")
 
 
+_USER_IS_TOKEN = words("x-oauth-basic x-oauth-token x-token-auth")
+"""Passwords that say that the secret is the user's name, as Git hosts have it."""
+_TOKEN_LENGTH_MIN = 8
+
+
 def url_password(match: re.Match[str]) -> Span | None:
     """`https://user:password@host` is in every manual."""
-    return None if match["password"] in NO_SECRET else database_password(match)
+    user, password = match["user"], match["password"]
+    if password in _USER_IS_TOKEN and len(user) >= _TOKEN_LENGTH_MIN:
+        return None if is_stand_in(user) else match.span("user")
+    is_example = password.lower() in NO_SECRET or "[" in user or (password.isalpha() and len(password) <= 3 >= len(user))
+    return None if is_example else database_password(match)
+
+
+def url_token(match: re.Match[str]) -> Span | None:
+    """A token instead of user and password. A Sentry address has a public key there."""
+    user = match["user"]
+    scheme = match.string[max(0, match.start() - 3) : match.start()]
+    is_public = scheme == "ssh" or "sentry" in match.string[match.end() : match.end() + 64]
+    return match.span("user") if is_random(user) and not is_stand_in(user) and not is_public else None
+
+
+_BLOCK_LENGTH_MIN = 120
+
+
+def real_block(match: re.Match[str]) -> Span | None:
+    """A file whose format is plain, unless only its first line is named."""
+    return match.span() if len(match[0]) >= _BLOCK_LENGTH_MIN and "Private-Lines:" in match[0] else None
+
+
+_COOKIE_HEADER = re.compile(r"(?i:cookies?)[\"']?\s{0,4}[:=]", re.ASCII)
+_COOKIE_LINE_MAX = 4_096
+
+
+def cookie(match: re.Match[str]) -> Span | None:
+    """A random value on a line that starts a cookie header."""
+    text, at = match.string, match.start()
+    line = max(text.rfind("\n", max(0, at - _COOKIE_LINE_MAX), at) + 1, at - _COOKIE_LINE_MAX)
+    header = _COOKIE_HEADER.search(text, max(0, line), at)
+    return secret(match) if header and is_random(match[1]) and not is_stand_in(match[1]) else None
