@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+import secret_cases
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ from memplane.safety.redact import (
     redact_tree,
 )
 from memplane.safety.redact import find as module
+from memplane.safety.redact.formats import parse_body, read_formats
 
 ROOT = Path(__file__).parents[2]
 STYLES = (NATIVE, CARAPACE, CLAWDAPUS)
@@ -200,6 +202,18 @@ FORMS = [
     ("mapbox-token", "sk.eyJ" + mixed(60) + "." + some(URL_SAFE, 22)),
     ("jwt", jwt()),
     ("jwt", encoded(jwt())),
+    ("jwt", ".".join(["eyJhbGciOiJIUzI1NiJ9", "", some(URL_SAFE, 43)])),
+    ("azure-devops-token", mixed(76) + "AZDO" + mixed(4)),
+    ("azure-key", mixed(52) + "JQQJ9" + mixed(27)),
+    ("azure-key", mixed(76) + "+ASt" + mixed(6) + "=="),
+    ("azure-key", mixed(33) + "+AEh" + mixed(6) + "="),
+    ("azure-key", mixed(42) + "AzSe" + mixed(6)),
+    ("twitter-token", "A" * 21 + mixed(30) + "%3D" + mixed(50)),
+    ("adyen-key", "AQEyhm" + mixed(60) + "-" + mixed(40) + "=-" + mixed(16)),
+    ("maxmind-key", mixed(6) + "_" + mixed(29) + "_mmk"),
+    ("mailchimp-key", hexadecimal(32) + "-us14"),
+    ("rapidapi-key", hexadecimal(10) + "msh" + hexadecimal(15) + "p1" + hexadecimal(6) + "jsn" + hexadecimal(12)),
+    ("private-key", secret_cases.made("{putty}")),
 ]
 """Tokens that are secrets wherever they stand, and whole."""
 
@@ -218,6 +232,14 @@ IN_PLACE = [
         "",
     ),
     ("facebook-token", digits(16) + "|", mixed(27), ""),
+    ("firebase-key", mixed(11) + ":", "APA91b" + some(URL_SAFE, 134), ""),
+    ("webhook", "https://maker.ifttt.com/trigger/x/with/key/", mixed(22), ""),
+    ("webhook", "https://hooks.zapier.com/hooks/catch/", "1234567/a1b2c3d", "/"),
+    ("webhook", "https://hook.eu1.make.com/", some(LOWER, 32), ""),
+    ("webhook", "https://chat.example.com/hooks/", some(LOWER, 25) + "7", ""),
+    ("cookie", "Cookie: theme=dark; sid=", hexadecimal(40), "; lang=en"),
+    ("private-key", '{"kty": "EC", "d": "', some(URL_SAFE, 43), '"}'),
+    ("private-key", "<RSAKeyValue><D>", some(LETTERS_AND_DIGITS, 171) + "=", "</D></RSAKeyValue>"),
     ("aws-secret-key", "aws_secret_access_key = ", some(LETTERS_AND_DIGITS + "/+", 40), "\n"),
     ("aws-secret-key", '"SecretAccessKey": "', some(LETTERS_AND_DIGITS + "/+", 40), '"'),
     *(
@@ -356,6 +378,66 @@ HARMLESS = [
 ]
 
 
+FORMATS = read_formats()
+PREFIXED = [entry for entry in FORMATS if "prefix" in entry]
+
+CLASSES = {
+    "digit": string.digits,
+    "hex": HEX,
+    "hexx": HEX,
+    "hexh": HEX,
+    "alpha": string.ascii_lowercase,
+    "lower": LOWER,
+    "upper": UPPER,
+    "alnumx": LETTERS_AND_DIGITS,
+    "b64": LETTERS_AND_DIGITS,
+}
+
+
+PROSE = [
+    "My password manager is 1Password7, and I like it.",
+    "The password is 12 characters long, or 8-16 in the app; it expires in 30days.",
+    "Passwords are hashed with sha256, and the password for Windows 10 is required.",
+    "the password reset link is https://example.com/reset/abc123def",
+    "Please pass stacklevel=1 and pass utf8 on; it passes verbosity=0.",
+    "password = password[:127]; password: userPass[2]; pw = pw[:-1]",
+    "The key takeaway is that Q3 2024 was good. The token of appreciation is a Nokia3310.",
+    "the cache key " + hexadecimal(32) + " and the primary key " + mixed(24),
+    "mysql -u root -p shop",
+    "docker run -p 8080:80 nginx; ssh -p 2222 host; cp -p a1b2c3 d4e5f6; mkdir -p build2x/a7",
+    "Das Passwort ist zu kurz. Le mot de passe est trop court. La contraseña es muy corta. A senha é fraca.",
+    "密码太短了。パスワードを忘れました。Windows10を使います。비밀번호를 잊어버렸어요.",
+    "пароль слишком короткий, а ключ лежит под ковриком с 2019 года",
+    "συμβολοσειρά κωδικοποιημένη σε base64url",
+    "Her clave is the violin clave3d; he plays 2nd fiddle.",
+    "const INVALID_PASSWORD = 1819; LONG_PASSWORD = 0x00000001; user, password = split",
+    "private_key: Ed25519PrivateKey; cancelToken: defaultToConfig2; exports.MD5Password = MD5Password",
+    'api_key="my-api-key", client_secret: "my-client-secret", {"password": "string?"}',
+    "the format of a sk-ssh-ed25519@openssh.com public key",
+    'if text.startswith("-----BEGIN PRIVATE " + "KEY-----"): return load(text)',
+    "if '-----BEGIN PRIVATE KEY-----' in text and '-----END PRIVATE KEY-----' in text:\n    return parse(text)",
+    "Cookie: theme=dark; lang=en; consent=accepted_all_of_them",
+]
+"""About secrets, and without one."""
+
+
+def instance(entry, prefix, longer=0):
+    """A token of a format; `longer` makes its last part so much longer, where it may be."""
+    parts = [prefix]
+    atoms = parse_body(entry["body"])
+    for number, atom in enumerate(atoms):
+        if atom.literal:
+            parts.append(uuid() if atom.name == "uuid" else atom.literal)
+            continue
+        is_open = atom.longest is None and number == len(atoms) - 1
+        length = atom.shortest + (longer if is_open else 0)
+        alphabet = CLASSES.get(atom.name, LETTERS_AND_DIGITS)
+        body = some(alphabet, length, seed=f"{prefix}{number}")
+        kinds = [k for k in "a7B" if k in alphabet] if length > 10 else []
+        parts.append("".join(kinds) + body[len(kinds) :])
+    return "".join(parts)
+
+
 def ids(cases):
     return [f"{case[0]}-{number}" for number, case in enumerate(cases)]
 
@@ -393,7 +475,10 @@ class TestFinding:
         """
         No rule goes without a test.
         """
-        assert {rule.type for rule in RULES} == {case[0] for case in [*FORMS, *IN_PLACE]}
+        shown = {case[0] for case in [*FORMS, *IN_PLACE]}
+        made = {entry["type"] for entry in PREFIXED}
+
+        assert {rule.type for rule in RULES} == shown | made
 
     def test_an_open_key_block_reaches_to_the_end(self):
         """
@@ -458,6 +543,128 @@ class TestFinding:
         token = "ghp_" + mixed(36)
 
         assert redact(f"İİİ {token} İ").text == "İİİ [REDACTED:github-token] İ"
+
+
+class TestFormats:
+    def test_there_are_enough(self):
+        """
+        The formats of many providers are known, and each says where it is described.
+        """
+        text = (ROOT / "src/memplane/safety/redact/formats.toml").read_text()
+
+        assert len(FORMATS) >= 180
+        assert len(re.findall(r"^# [^-\n].+\.\n\[\[format\]\]", text, re.MULTILINE)) == len(FORMATS)
+        assert all(entry["provider"] and entry["what"] for entry in FORMATS)
+
+    @pytest.mark.parametrize("longer", [8, 700])
+    @pytest.mark.parametrize("entry", PREFIXED, ids=lambda entry: f"{entry['type']}-{entry['prefix'][0]}")
+    def test_a_token_of_each_format_goes_whole(self, entry, longer):
+        """
+        A token is found from its first to its last character, also where it is longer than usual.
+        """
+        for prefix in entry["prefix"]:
+            token = instance(entry, prefix, longer)
+
+            assert [found[1:] for found in find_secrets(f"see {token} now")] == [(4, 4 + len(token))]
+
+    @pytest.mark.parametrize("body", ["hex:3-5 alnum:4", "url:3+ '-' hex:4", "nothing:3", "hex", "hex:3+5"])
+    def test_an_unclear_body_is_refused(self, body):
+        """
+        A body whose parts cannot be told apart would need backtracking.
+        """
+        with pytest.raises(ValueError, match=re.escape(body)):
+            parse_body(body)
+
+
+LONG_VALUES = [
+    ("private_key = '", "'"),
+    ('{"private_key": "', '"}'),
+    ("private_key: ", "\n"),
+    ("PRIVATE_KEY=", "\n"),
+    ("url?api_key=", "&x=1"),
+    ("<clientSecret>", "</clientSecret>"),
+    ('{\\"apiToken\\": \\"', '\\"}'),
+    ("curl -u bob:", " https://example.com"),
+    ("Authorization: Bearer ", "\r\n"),
+    ("postgres://bob:", "@host/db"),
+    ("https://bob:", "@host/x"),
+    ("https://hooks.slack.com/services/", " x"),
+    ("sk-", " x"),
+    ("sk-ant-api03-", " x"),
+    ("my password is ", " ok"),
+]
+
+
+class TestWhole:
+    @pytest.mark.parametrize("length", [200, 513, 1700, 6000])
+    @pytest.mark.parametrize(("before", "after"), LONG_VALUES)
+    def test_a_value_of_any_length_goes_whole(self, before, after, length):
+        """
+        No part of a long value is left, whatever stands around it.
+        """
+        if "://" in before and length > 4_000:
+            pytest.skip("an address this long is not read as one")
+        value = mixed(length - 1) + "7"
+        redacted = redact(before + value + after).text
+
+        assert not any(value[at : at + 12] in redacted for at in range(length - 12))
+        assert redacted.endswith(after)
+
+    def test_a_token_that_carries_a_jwt(self):
+        """
+        An installation token of GitHub does not end at the first dot.
+        """
+        token = "ghs_" + digits(6) + "_" + jwt()
+
+        assert find_secrets(f"use {token}.") == [SecretFinding("github-token", 4, 4 + len(token))]
+
+    @pytest.mark.parametrize("token", [mixed(40), "ghp_" + mixed(36), hexadecimal(40)])
+    @pytest.mark.parametrize("rest", [":x-oauth-basic@", ":@", "@"])
+    def test_a_token_as_the_user_of_an_address(self, token, rest):
+        """
+        Where the user is the token, the user is redacted and not the fixed word beside it.
+        """
+        text = f"git clone https://{token}{rest}github.com/a/b.git"
+
+        assert [text[found.start : found.end] for found in find_secrets(text)] == [token]
+
+    def test_an_env_line_goes_to_its_end(self):
+        """
+        In a file of assignments a password may hold any sign; in an address or a connection string they end it.
+        """
+        assert redact("A=1\nDB_PASSWORD=ab;c&d,e7\nB=2").text == "A=1\nDB_PASSWORD=[REDACTED:password]\nB=2"
+        assert redact("Password=ab;Server=b\n").text == "Password=ab;Server=b\n"
+        assert redact("Password=abc1;Server=b\n").text == "Password=[REDACTED:password];Server=b\n"
+
+    def test_the_full_stop_stays(self):
+        """
+        The end of a sentence is no part of a token, even where a dot may be.
+        """
+        assert redact("It is glpat-" + mixed(20) + ".").text == "It is [REDACTED:gitlab-token]."
+
+
+class TestProse:
+    @pytest.mark.parametrize("held_out", [False, True])
+    def test_cases_from_the_documentation_of_providers(self, held_out):
+        """
+        Of tokens and of secrets in prose, commands, headers and files nearly all are found exactly.
+        """
+        found = [
+            find_secrets(before + secret + after) == [(kind, len(before), len(before + secret))]
+            for template, _, before, secret, after in secret_cases.cases()
+            if secret_cases.is_held_out(template) is held_out
+            for kind in [next(iter(find_secrets(before + secret + after)), [""])[0]]
+        ]
+
+        assert len(found) > 300
+        assert sum(found) / len(found) >= 0.95
+
+    @pytest.mark.parametrize("text", PROSE)
+    def test_sentences_about_secrets(self, text):
+        """
+        A sentence that speaks of passwords, keys and tokens holds none.
+        """
+        assert find_secrets(text) == []
 
 
 class TestStyles:

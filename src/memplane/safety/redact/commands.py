@@ -8,12 +8,12 @@ _LINE_LENGTH_MAX = 256
 _PASSWORD_LENGTH_MIN = 4
 _VALUE = r"""["']?(?P<password>[^\s"'<>|;&]{4,}+)"""
 
-_ATTACHED = re.compile(r"(?<![\w-])(?:mysql\w{0,10}|mariadb[\w-]{0,10}|7za?|unrar|rar)(?:\.exe)?\s[^\n|;&]*\Z", re.IGNORECASE)
+_ATTACHED = re.compile(r"(?<![\w-])(?:mysql\w{0,10}|mariadb[\w-]{0,10}|7za?|unrar|rar)(?:\.exe)?(?![\w-])[^\n|;&]*\Z", re.IGNORECASE)
 """Commands whose password follows `-p` without a blank; with one, `-p` asks for it."""
 _SPACED = re.compile(
     r"(?<![\w-])(?:sshpass|(?:docker|podman|helm|oc|az|buildah|skopeo|crane|cf|oras)\s(?:[\w-]{1,20}\s){0,3}login"
     r"|mongo\w{0,10}|sqlcmd|bcp|osql|zip|unzip|cqlsh|influx|ldap\w{3,10}|smbclient|rpcclient|xfreerdp|ipmitool"
-    r"|clickhouse-client|redis-cli|keytool|jarsigner|vncviewer|nmcli|pg_\w{2,10})(?:\.exe)?\s[^\n|;&]*\Z",
+    r"|clickhouse-client|redis-cli|keytool|jarsigner|vncviewer|nmcli|pg_\w{2,10})(?:\.exe)?(?![\w-])[^\n|;&]*\Z",
     re.IGNORECASE,
 )
 _NOT_A_PASSWORD = re.compile(r"[0-9]{1,5}(?::[0-9]{1,5})?\Z|[./~]{1,3}[\w./-]*\Z|--?[A-Za-z]")

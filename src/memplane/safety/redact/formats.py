@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from memplane.safety.redact.rule import (
     Check,
+    Gate,
     Pattern,
     Rule,
     all_kinds,
@@ -101,10 +102,9 @@ def _source(atoms: list[Atom]) -> str:
     parts = []
     for number, atom in enumerate(atoms):
         is_last = number == len(atoms) - 1
-        if atom.name == "uuid":
-            parts.append(_UUID + ("(?![0-9A-Za-z])" if is_last else ""))
-        elif atom.literal:
-            parts.append(re.escape(atom.literal))
+        if atom.literal:
+            literal = _UUID if atom.name == "uuid" else re.escape(atom.literal)
+            parts.append(literal + ("(?![0-9A-Za-z])" if is_last else ""))
         else:
             parts.append(_run(atom, is_last=is_last))
     return "".join(parts)
@@ -129,7 +129,9 @@ def _check_of(name: str) -> Check:
 def _rule_of(entry: dict[str, Any]) -> Rule:
     if "regex" in entry:
         pattern = Pattern(entry["regex"], re.ASCII)
-        return Rule(entry["type"], entry["what"], tuple(entry["keyword"]), pattern, _check_of(entry["check"]))
+        gate = Gate.MIXED if entry.get("short") else Gate.RUN
+        check = _check_of(entry["check"])
+        return Rule(entry["type"], entry["what"], tuple(entry["keyword"]), pattern, check, gate)
     prefixes = entry["prefix"]
     left = _LEFT_STRICT if entry.get("strict") else LEFT
     body = _source(parse_body(entry["body"]))

@@ -165,6 +165,9 @@ def _named_value(match: re.Match[str], name: list[str], trust: _Trust) -> Span |
         end = start + len(value)
         if _is_code(match, value[:_READ_MAX], end):
             return None
+        if len(value) < _LENGTH_MIN:
+            end = _line_end(match, end)
+            value = match.string[start:end]
     value = value[:_READ_MAX]
     if len(value) < _LENGTH_MIN or value.lower() in NO_SECRET or _repeats(name, value):
         return None
@@ -212,7 +215,8 @@ def _line_end(match: re.Match[str], end: int) -> int:
 
 def _repeats(name: list[str], value: str) -> bool:
     """Whether the value only says its name again: `db_password: "dbPassword"`."""
-    return _is_wordy(value) and set(_name_parts(value)) <= set(name)
+    parts = _name_parts(value)
+    return _is_wordy(value) and (set(parts) <= set(name) or "".join(parts) == "".join(name))
 
 
 _WORDY = re.compile(r"[A-Za-z_.-][\w.-]*\Z", re.ASCII)
@@ -232,6 +236,7 @@ _EXPRESSION = re.compile(
     r"|[A-Za-z_$][\w$.]*+(?:\?\?|\|\||&&|\?\.|[+?|&]\Z)"
     r"|[0-9]{1,2}-[a-z]+\Z"
 )
+_CONSTANT = re.compile(r"(?=[A-Z0-9_]*(?:PASS|TOKEN|KEY|SECRET))[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++){2,9}\Z")
 _CAMEL = re.compile(r"[a-z]++(?:[A-Z][a-z]++){2,8}[0-9]\Z")
 
 
@@ -249,7 +254,7 @@ def _is_code(match: re.Match[str], value: str, end: int) -> bool:
     between = match.string[match.end("name") : match.start(match.lastindex or 0)]
     if "+=" in between or ("=" in between and match["loose"] and _is_unpacked(match)):
         return True
-    if match["loose"] and _is_description(value):
+    if match["loose"] and (_is_description(value) or _CONSTANT.match(value)):
         return True
     parts = _name_parts(value)
     names_a_secret = len(parts) > 1 and parts[-1] in NO_SECRET
@@ -262,6 +267,8 @@ def _is_own(match: re.Match[str], value: str, end: int, trust: _Trust, name: lis
     """Whether the name has a value of its own here, rather than a word of the text around it."""
     if trust is _Trust.RANDOM:
         return is_random(value) or _is_short_token(match, value, name)
+    if name[-1] in {"authorization", "authorisation"} and value.isalpha() and len(value) < _LENGTH_MIN_IN_PROSE:
+        return False
     if match["comma"]:
         return is_random(value) or (trust is _Trust.PASSWORD and is_mixed(value) and "_" not in value)
     if value.isdigit():
