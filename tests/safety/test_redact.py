@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-import secret_cases
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import secret_cases
 from memplane.safety.redact import (
     CARAPACE,
     CLAWDAPUS,
@@ -212,7 +212,10 @@ FORMS = [
     ("adyen-key", "AQEyhm" + mixed(60) + "-" + mixed(40) + "=-" + mixed(16)),
     ("maxmind-key", mixed(6) + "_" + mixed(29) + "_mmk"),
     ("mailchimp-key", hexadecimal(32) + "-us14"),
-    ("rapidapi-key", hexadecimal(10) + "msh" + hexadecimal(15) + "p1" + hexadecimal(6) + "jsn" + hexadecimal(12)),
+    (
+        "rapidapi-key",
+        hexadecimal(10) + "msh" + hexadecimal(15) + "p1" + hexadecimal(6) + "jsn" + hexadecimal(12),
+    ),
     ("private-key", secret_cases.made("{putty}")),
 ]
 """Tokens that are secrets wherever they stand, and whole."""

@@ -22,7 +22,7 @@ _ALPHABETS = {
 }
 _HOLE = re.compile(r"\{([a-z0-9]+)(?::([0-9]+))?\}")
 
-TEMPLATES = """
+_TEMPLATES = """
 sk-proj-{url:74}T3Blbk{x}FJ{url:74}
 sk-svcacct-{url:58}T3Blbk{x}FJ{url:58}
 sk-ant-{x}api03-{url:93}AA
@@ -217,7 +217,8 @@ nsec1{lower:58}
 {pem:OPENSSH}
 {pem:PGP}
 {putty}
-""".split()
+"""
+TEMPLATES = _TEMPLATES.split()
 
 _BEFORE_VALUE = (
     ("my password is ", "{mixed:10}", ", keep it safe"),

@@ -143,24 +143,23 @@ def _rules_for(text: str, low: str) -> list[Rule]:
     hit = _MIXED_OR_RUN.search(text)
     near, beside = _surroundings(text, low, hit) if hit else ("", "")
     gate = Gate.TEXT if beside else Gate.OPERATOR if "=" in text or ":" in text or ">" in text else Gate.OPEN
+    orders = _orders(gate, low)
+    if near:
+        orders += _orders(Gate.MIXED, near)
+        if not near.isascii() and _FOREIGN.search(near):
+            orders += _orders(Gate.FOREIGN, near)
+    if beside:
+        orders += _PREFIXES.find(beside)
+        orders += _orders(Gate.RUN, beside)
+    return [RULES[order] for order in sorted(set(orders))] if orders else []
+
+
+def _orders(gate: Gate, low: str) -> list[int]:
     orders: list[int] = []
     for literal, asked in _BEHIND_GATE[gate]:
         if literal in low:
             orders += asked
-    if near:
-        for literal, asked in _BEHIND_GATE[Gate.MIXED]:
-            if literal in near:
-                orders += asked
-        if not near.isascii() and _FOREIGN.search(near):
-            for literal, asked in _BEHIND_GATE[Gate.FOREIGN]:
-                if literal in near:
-                    orders += asked
-    if beside:
-        orders += _PREFIXES.find(beside)
-        for literal, asked in _BEHIND_GATE[Gate.RUN]:
-            if literal in beside:
-                orders += asked
-    return [RULES[order] for order in sorted(set(orders))] if orders else []
+    return orders
 
 
 _NEAR_LENGTH = 240

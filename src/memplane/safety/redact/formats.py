@@ -1,5 +1,6 @@
 """Formats of secrets as data: `formats.toml` becomes rules, and an index that finds the few that may match."""
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -56,7 +57,9 @@ _CLASSES = {
     "uri": r"\w.~%+=-",
     "cookie": r"\w.%+/=-",
 }
-_ATOM = re.compile(r"'(?P<literal>[^']+)'|(?P<uuid>uuid)|(?P<name>[a-z0-9]+):(?P<min>[0-9]+)(?P<more>\+|-[0-9]+)?")
+_ATOM = re.compile(
+    r"'(?P<literal>[^']+)'|(?P<uuid>uuid)|(?P<name>[a-z0-9]+):(?P<min>[0-9]+)(?P<more>\+|-[0-9]+)?"
+)
 _UUID = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _INNER_LENGTH_MAX = 4_096
 """The most that is read before a fixed part; without a limit every prefix of a long text could be read to its end."""
@@ -92,7 +95,7 @@ def parse_body(body: str) -> list[Atom]:
             atoms.append(Atom("", match["name"], shortest, longest))
         else:
             atoms.append(Atom(match["literal"] or "uuid", "uuid" if match["uuid"] else "", 0, 0))
-    for one, two in zip(atoms, atoms[1:], strict=False):
+    for one, two in itertools.pairwise(atoms):
         if one.name in _CLASSES and one.shortest != one.longest and two.starts_with_one_of(one.members()):
             raise ValueError(f"{body!r}: {two} can start inside {one}")
     return atoms
@@ -155,7 +158,9 @@ def format_rules() -> Iterator[Rule]:
 # the text, however many formats there are.
 
 _KEY_LENGTH = 3
-_NO_WORD = str.maketrans({chr(code): " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")})
+_NO_WORD = str.maketrans(
+    {chr(code): " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
+)
 _ENCODED = re.compile(r"\\[nrt]|%[0-9a-f]{2}")
 _LEADING_WORD = re.compile(r"\w*", re.ASCII)
 

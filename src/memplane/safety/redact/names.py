@@ -80,7 +80,11 @@ def _name_parts(name: str) -> list[str]:
 def trust_password(parts: list[str]) -> _Trust:
     last = parts[-1]
     full = last.endswith(("password", "passwort", "passwd", "passphrase", "passcode", "pwd"))
-    return _Trust.PASSWORD if full or (last == "pass" and len(parts) > 1 and parts[-2] not in {"all", "any"}) else _Trust.NONE
+    return (
+        _Trust.PASSWORD
+        if full or (last == "pass" and len(parts) > 1 and parts[-2] not in {"all", "any"})
+        else _Trust.NONE
+    )
 
 
 def trust_secret(parts: list[str]) -> _Trust:
@@ -116,7 +120,7 @@ _LENGTH_MAX = 512
 """What one match of the pattern reads. A longer value that is a secret is read to its end."""
 _REST = {
     "escaped": re.compile(r"""[^"'\\\n]*+"""),
-    "double": re.compile(r'''(?:[^"\\\n]|\\.)*+'''),
+    "double": re.compile(r"""(?:[^"\\\n]|\\.)*+"""),
     "single": re.compile(r"""(?:[^'\\\n]|\\.)*+"""),
     "back": re.compile(r"[^`\n]*+"),
     "packed": re.compile(r"""[^\s"'`<>&;,\\]*+"""),
@@ -128,7 +132,9 @@ _LENGTH_MIN = 4
 _READ_MAX = 128
 """What a value is judged by; the rest of it is like the beginning."""
 _LENGTH_MIN_IN_PROSE = 8
-_NAMES_OF_CODES = words("change current er err error flag incorrect invalid long missing reset submit valid workflow")
+_NAMES_OF_CODES = words(
+    "change current er err error flag incorrect invalid long missing reset submit valid workflow"
+)
 """`ER_INVALID_PASSWORD = 1819` is a number for an error."""
 
 
@@ -267,7 +273,11 @@ def _is_own(match: re.Match[str], value: str, end: int, trust: _Trust, name: lis
     """Whether the name has a value of its own here, rather than a word of the text around it."""
     if trust is _Trust.RANDOM:
         return is_random(value) or _is_short_token(match, value, name)
-    if name[-1] in {"authorization", "authorisation"} and value.isalpha() and len(value) < _LENGTH_MIN_IN_PROSE:
+    if (
+        name[-1] in {"authorization", "authorisation"}
+        and value.isalpha()
+        and len(value) < _LENGTH_MIN_IN_PROSE
+    ):
         return False
     if match["comma"]:
         return is_random(value) or (trust is _Trust.PASSWORD and is_mixed(value) and "_" not in value)
@@ -276,7 +286,12 @@ def _is_own(match: re.Match[str], value: str, end: int, trust: _Trust, name: lis
     is_header = name[0] == "x" and not match["verb"]
     if (match["loose"] or match["verb"] or match["gap"]) and not is_header:
         return _is_own_in_prose(match, value, end, trust)
-    return trust >= _Trust.SECRET or bool(match["packed"]) or is_header or not PLAIN.match(value)
+    return (
+        trust >= _Trust.SECRET
+        or bool(match["packed"])
+        or is_header
+        or not PLAIN.match(value.replace("/", "."))
+    )
 
 
 def _is_own_in_prose(match: re.Match[str], value: str, end: int, trust: _Trust) -> bool:

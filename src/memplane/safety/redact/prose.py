@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - words and punctuation of many scripts
 """Secrets that a person tells in a sentence, with or without a separator, in many languages.
 
 A word such as "password" or "Schlüssel" says that a secret may follow, and the value itself must look like one: letters
@@ -96,7 +97,11 @@ def _foreign_password(match: re.Match[str]) -> Span | None:
 
 
 _WORD_BEFORE = re.compile(r"([A-Za-z]+)[ _-]?\Z")
-_NOT_KEYS = KEYS_NOT_SECRET - words("the a this") | NEVER_SECRET | words("commit digest checksum node entry etag shard")
+_NOT_KEYS = (
+    KEYS_NOT_SECRET - words("the a this")
+    | NEVER_SECRET
+    | words("commit digest checksum node entry etag shard")
+)
 
 
 def _random_value(match: re.Match[str]) -> Span | None:
@@ -106,7 +111,9 @@ def _random_value(match: re.Match[str]) -> Span | None:
     before = _WORD_BEFORE.search(match.string, max(0, match.start() - 24), match.start())
     if before and before[1].lower() in _NOT_KEYS:
         return None
-    is_token = is_random(value) and not is_stand_in(value) and not PATH.match(value) and not _ORDINARY.match(value)
+    is_token = (
+        is_random(value) and not is_stand_in(value) and not PATH.match(value) and not _ORDINARY.match(value)
+    )
     return (start, end) if is_token and not set(value) & set("()[]{},;") else None
 
 
@@ -164,10 +171,10 @@ _ACCENTED_PASSWORD_WORDS = {
 }
 _ACCENTED_KEY_WORDS = {"clé": rf"{_EDGE}clés?"}
 
-_OTHER_PASSWORD_WORDS = (
-    "пароль пароля паролем 密码 密碼 口令 パスワード 暗証番号 비밀번호 암호 패스워드 पासवर्ड סיסמה סיסמא κωδικός  รหัสผ่าน"
-).split() + ["كلمة المرور", "كلمة السر", "رمز عبور"]
-_OTHER_KEY_WORDS = "ключ токен 密钥 密鑰 令牌 キー トークン 토큰 키 مفتاح κλειδί".split()
+_OTHER_PASSWORD_WORDS = words(
+    "пароль пароля паролем 密码 密碼 口令 パスワード 暗証番号 비밀번호 암호 패스워드 पासवर्ड סיסמה סיסמא κωδικός รหัสผ่าน"
+) | {"كلمة المرور", "كلمة السر", "رمز عبور"}
+_OTHER_KEY_WORDS = words("ключ токен 密钥 密鑰 令牌 キー トークン 토큰 키 مفتاح κλειδί")
 _LETTERS = r"[^\x00-\x7f。？！…「」『』]"
 _GAP = (
     rf"(?:{_LETTERS}{{0,12}}+(?:[ \t:：=-]{{1,3}}{_LETTERS}{{1,16}}+){{0,6}}[ \t:：=–—-]{{0,3}}+"
@@ -176,10 +183,10 @@ _GAP = (
 """The rest of the phrase: words in the same script, blanks and a separator. The end of a sentence ends it."""
 
 
-def _other_script(type: str, what: str, stems: list[str], check: Check) -> Rule:
+def _other_script(type: str, what: str, stems: frozenset[str], check: Check) -> Rule:
     word = "|".join(map(re.escape, sorted(stems, key=len, reverse=True)))
     pattern = Pattern(rf"(?:{word}){_GAP}{_VALUE}", re.IGNORECASE)
-    return Rule(type, what, tuple(stems), pattern, check, Gate.FOREIGN)
+    return Rule(type, what, tuple(sorted(stems)), pattern, check, Gate.FOREIGN)
 
 
 def _foreign_random(match: re.Match[str]) -> Span | None:
@@ -192,7 +199,12 @@ PROSE_RULES = (
     _latin("password", "Password in a sentence", _PASSWORD_WORDS, _password),
     _latin("password", "Password in a sentence", _PASSWORD_WORDS_ELSEWHERE, _password, tight="|[:=：]"),
     _latin(
-        "password", "Password in a sentence", _ACCENTED_PASSWORD_WORDS, _password, Gate.FOREIGN, tight="|[:=：]"
+        "password",
+        "Password in a sentence",
+        _ACCENTED_PASSWORD_WORDS,
+        _password,
+        Gate.FOREIGN,
+        tight="|[:=：]",
     ),
     _latin("token", "Random key or token in a sentence", _KEY_WORDS, _random_value),
     _latin("token", "Random key or token in a sentence", _ACCENTED_KEY_WORDS, _random_value, Gate.FOREIGN),

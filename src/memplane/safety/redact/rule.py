@@ -307,6 +307,8 @@ def database_password(match: re.Match[str]) -> Span | None:
 _USER_IS_TOKEN = words("x-oauth-basic x-oauth-token x-token-auth")
 """Passwords that say that the secret is the user's name, as Git hosts have it."""
 _TOKEN_LENGTH_MIN = 8
+_EXAMPLE_LENGTH_MAX = 3
+"""`http://foo:bar@host`"""
 
 
 def url_password(match: re.Match[str]) -> Span | None:
@@ -314,7 +316,8 @@ def url_password(match: re.Match[str]) -> Span | None:
     user, password = match["user"], match["password"]
     if password in _USER_IS_TOKEN and len(user) >= _TOKEN_LENGTH_MIN:
         return None if is_stand_in(user) else match.span("user")
-    is_example = password.lower() in NO_SECRET or "[" in user or (password.isalpha() and len(password) <= 3 >= len(user))
+    is_short = password.isalpha() and max(len(user), len(password)) <= _EXAMPLE_LENGTH_MAX
+    is_example = is_short or password.lower() in NO_SECRET or "[" in user
     return None if is_example else database_password(match)
 
 

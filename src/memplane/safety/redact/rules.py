@@ -119,7 +119,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "Key in the `sk-` form of OpenAI and those who followed it",
         ("sk-",),
         Pattern(
-            rf"{LEFT}(sk-(?!ssh-ed|ecdsa-sha|(?:learn|image|prefix(?:ed)?|based|style|format)(?!\w))[\w-]{{6,}}+)", re.ASCII
+            rf"{LEFT}(sk-(?!ssh-ed|ecdsa-sha|(?:learn|image|prefix(?:ed)?|based|style|format)(?!\w))[\w-]{{6,}}+)",
+            re.ASCII,
         ),
         real,
         Gate.OPEN,
