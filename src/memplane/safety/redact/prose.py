@@ -52,6 +52,8 @@ _ORDINARY = re.compile(
 )
 _CODE = re.compile(r"[A-Za-z_$][\w.$]*[(\[]|[A-Za-z_]\w*=|[({\[$]|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\Z")
 _ENDS = ".,:;)]}"
+_READ_MAX = 128
+"""What a value is judged by."""
 _PASSWORD_LENGTH_MIN, _BARE_LENGTH_MIN = 6, 8
 _BARE_SWITCHES_MIN = 2
 
@@ -69,14 +71,16 @@ def _is_password(value: str, *, bare: bool) -> bool:
 
 
 def _trimmed(match: re.Match[str]) -> Span:
+    """The value without what ends a sentence; a bracket that opens inside the value closes inside it too."""
     start, end = match.span("value")
     text = match.string
-    while end > start and text[end - 1] in _ENDS:
-        # A bracket that opens inside the value closes inside it too.
-        if text[end - 1] in ")]}" and text.count("([{"[")]}".index(text[end - 1])], start, end):
-            break
-        end -= 1
-    return start, end
+    ends = text[max(start, end - _READ_MAX) : end]
+    kept = ends.rstrip(_ENDS)
+    opened = sum(ends.count(bracket) for bracket in "([{")
+    while opened and len(kept) < len(ends) and ends[len(kept)] in ")]}":
+        kept += ends[len(kept)]
+        opened -= 1
+    return start, end - (len(ends) - len(kept))
 
 
 _VERB_FORMS = words("pass passe passes")
@@ -87,13 +91,15 @@ def _password(match: re.Match[str]) -> Span | None:
     start, end = _trimmed(match)
     if match["bare"] and match["word"].lower() in _VERB_FORMS:
         return None
-    value = match.string[start : min(end, start + 128)]
+    value = match.string[start : min(end, start + _READ_MAX)]
     return (start, end) if _is_password(value, bare=bool(match["bare"])) else None
 
 
 def _foreign_password(match: re.Match[str]) -> Span | None:
     start, end = _trimmed(match)
-    return (start, end) if _is_password(match.string[start : min(end, start + 128)], bare=False) else None
+    return (
+        (start, end) if _is_password(match.string[start : min(end, start + _READ_MAX)], bare=False) else None
+    )
 
 
 _WORD_BEFORE = re.compile(r"([A-Za-z]+)[ _-]?\Z")
@@ -107,7 +113,7 @@ _NOT_KEYS = (
 def _random_value(match: re.Match[str]) -> Span | None:
     """A key or a token in a sentence is random, and no key of a table or a cache."""
     start, end = _trimmed(match)
-    value = match.string[start : min(end, start + 128)]
+    value = match.string[start : min(end, start + _READ_MAX)]
     before = _WORD_BEFORE.search(match.string, max(0, match.start() - 24), match.start())
     if before and before[1].lower() in _NOT_KEYS:
         return None
@@ -191,7 +197,7 @@ def _other_script(type: str, what: str, stems: frozenset[str], check: Check) -> 
 
 def _foreign_random(match: re.Match[str]) -> Span | None:
     start, end = _trimmed(match)
-    value = match.string[start : min(end, start + 128)]
+    value = match.string[start : min(end, start + _READ_MAX)]
     return (start, end) if is_random(value) and not is_stand_in(value) and not PATH.match(value) else None
 
 

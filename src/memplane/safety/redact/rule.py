@@ -317,7 +317,8 @@ def url_password(match: re.Match[str]) -> Span | None:
     if password in _USER_IS_TOKEN and len(user) >= _TOKEN_LENGTH_MIN:
         return None if is_stand_in(user) else match.span("user")
     is_short = password.isalpha() and max(len(user), len(password)) <= _EXAMPLE_LENGTH_MAX
-    is_example = is_short or password.lower() in NO_SECRET or "[" in user
+    is_repository = match.string.endswith("github", 0, match.start())  # github://owner:repository@branch
+    is_example = is_short or is_repository or password.lower() in NO_SECRET or "[" in user
     return None if is_example else database_password(match)
 
 
