@@ -61,7 +61,11 @@ def find_secrets(text: str) -> list[SecretFinding]:
 
 def redact(text: str, style: Style = NATIVE) -> Redacted:
     """The text with a placeholder for every secret. Idempotent, in any style."""
-    findings = _find(text, style.whole)
+    return replaced(text, _find(text, style.whole), style)
+
+
+def replaced(text: str, findings: list[SecretFinding], style: Style) -> Redacted:
+    """The text with a placeholder for each finding."""
     if not findings:
         return Redacted(text, ())
     parts: list[str] = []
