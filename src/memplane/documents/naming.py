@@ -72,8 +72,7 @@ _PLACE = (
 )
 _NUMBERED = re.compile(rf"(?:\b(?:{_PLACE})\s+|§\s*)(\d+(?:\.\d+)*|[ivxlc]+|[a-z])(?![\w.])", re.IGNORECASE)
 _PLACED = re.compile(rf"\b(?:{_PLACE})\b", re.IGNORECASE)
-"""Searched first: without it, a long query would be scanned from every letter on."""
-_BEFORE = re.compile(rf"([^?!;:]+?)[\s\"”’']+(?:{_PLACE})\b", re.IGNORECASE)  # noqa: RUF001
+_PLACE_AFTER = re.compile(rf"[\s\"”’'](?:{_PLACE})\b", re.IGNORECASE)  # noqa: RUF001
 _AFTER = re.compile(
     rf"\b(?:{_PLACE})\s+(?:(?:called|named|titled|entitled|headed|on|about|über|sobre|sur)\s+)?([^?!;:]+)",
     re.IGNORECASE,
@@ -89,7 +88,7 @@ _SAYS = re.compile(
 )
 _QUOTES = "\"“”\u2018\u2019' ."
 _FURTHER = re.compile(
-    r"\s+(?:of|in|from|say|says|tell|tells|cover|covers|describe|describes|and|about|mean|to)\s",
+    r"(?<!\s)\s+(?:of|in|from|say|says|tell|tells|cover|covers|describe|describes|and|about|mean|to)\s",
     re.IGNORECASE,
 )
 _QUESTION_WORDS = re.compile(
@@ -98,7 +97,7 @@ _QUESTION_WORDS = re.compile(
     re.IGNORECASE,
 )
 _DETERMINER = re.compile(
-    r".*\b(?:the|this|that|a|an|its|der|die|das|den|dem|la|le|les|el|los|las|il|lo|o|os)\s+", re.IGNORECASE
+    r"\A.*\b(?:the|this|that|a|an|its|der|die|das|den|dem|la|le|les|el|los|las|il|lo|o|os)\s+", re.IGNORECASE
 )
 _NUMBER = re.compile(
     rf"\W*(?:(?:{_PLACE}|part)\s+)?((?:\d+|[ivxlc]+|[a-z])(?:\.\d+)*)(?:[.):\s\-–—]|$)",  # noqa: RUF001
@@ -136,8 +135,8 @@ def _phrases(question: str) -> Iterator[Phrase]:
     for found in _NUMBERED.finditer(question):
         yield Phrase(found[1], number=True)
     placed = _PLACED.search(question) is not None
-    for found in _BEFORE.finditer(question) if placed else ():
-        text = _QUESTION_WORDS.sub("", f"{_DETERMINER.sub('', found[1]).strip(_QUOTES)} ", count=1).strip()
+    for before in _before_places(question) if placed else ():
+        text = _QUESTION_WORDS.sub("", f"{_DETERMINER.sub('', before).strip(_QUOTES)} ", count=1).strip()
         if text and len(text.split()) <= _WORDS_BEFORE_MAX:
             yield Phrase(text)
     for found in _AFTER.finditer(question) if placed else ():
@@ -150,6 +149,17 @@ def _phrases(question: str) -> Iterator[Phrase]:
         named = pattern.match(question)
         if named and len(named[1].split()) <= _WORDS_BEFORE_MAX:
             yield Phrase(named[1].strip(_QUOTES), exact=True)
+
+
+def _before_places(question: str) -> Iterator[str]:
+    """What stands before each word for a part of a document, since the last one, within its sentence."""
+    begin = 0
+    for place in _PLACE_AFTER.finditer(question):
+        sentence = max(question.rfind(mark, begin, place.start()) for mark in "?!;:") + 1
+        before = question[max(begin, sentence) : place.start()]
+        if before:
+            begin = place.end()
+            yield before
 
 
 def asks_for_document(question: str) -> bool:

@@ -16,7 +16,8 @@ from memplane.extract.english import stem
 from memplane.types import Kind
 
 _CLASS = re.compile(r"@([a-z_]+)")
-_WORD = re.compile(r"[\w+#.'-]*[\w+#]")
+_WORD = re.compile(r"(?<![.'-])[\w+#.'-]*[\w+#]")
+"""A run of marks is only tried from its first one, so that a wall of them stays linear."""
 _NAME_WORDS_MAX = 4
 _UNIONS = frozenset({"tool", "exclusive"})
 """Classes made of other classes, which do not identify a thing."""

@@ -13,10 +13,10 @@ from memplane.extract.proposition import USER, Polarity, Proposition, Tense
 
 
 _CUT = re.compile(
-    r"""(?:\s*,)?\s+(?:because|since|which|although|though|unless|whereas|if|so\ that|so\ (?:i|we|it|my|you)|but|cause
+    r"""(?<!\s)(?:\s*,)?\s+(?:because|since|which|although|though|unless|whereas|if|so\ that|so\ (?:i|we|it|my|you)|but|cause
         |while|where\ i|when\ (?:i|we|he|she|it|they|my|you)|as\ (?:i|it|well)|too|either|lol|haha|right\ now
         |at\ the\ moment|at\ all|anyway|(?:and|or)$|just\ like\ you|like\ you|with\ you|you\ know|of\ course)(?=\s|,|$).*"""
-    r"""|\s*[,(]\s*(?:what|how|do|are|is|did|have|lol|haha|and|but|so|it|that|though|too|right|as|which|who)\b.*""",
+    r"""|(?<!\s)\s*[,(]\s*(?:what|how|do|are|is|did|have|lol|haha|and|but|so|it|that|though|too|right|as|which|who)\b.*""",
     re.IGNORECASE | re.VERBOSE,
 )
 _EDGE = ' ,.;:!?-\u2014\u2026()"*'

@@ -17,6 +17,7 @@ _STORED_CHARS_MAX = 2_000
 """A stored text may be a whole file; its times are at its beginning."""
 _WORDS_MAX = 12
 _LEAD_CHARS_MAX = 200
+_PUT_TO_CHARS_MAX = 12
 
 _SINCE = re.compile(
     r"\b(?:since|ago|last(?! (?:\w+ ){1,2}(?:of|in)\b)|for the past|have been|has been)\b", re.IGNORECASE
@@ -24,7 +25,7 @@ _SINCE = re.compile(
 """`Last week` is past, `the last week of March` may be ahead."""
 _PUTS_OFF = r"\b(?:moved|rescheduled|postponed|pushed(?: back)?|shifted|delayed)\b"
 _MAY_PUT_OFF = re.compile(_PUTS_OFF, re.IGNORECASE)
-_PUT_OFF = re.compile(rf"{_PUTS_OFF}.*\b(?:to|until)\s(?:the\s)?$", re.IGNORECASE)
+_PUT_TO = re.compile(r"\b(?:to|until)\s(?:the\s)?\Z", re.IGNORECASE)
 """Before a time: `the exam was moved to March`, but not `I moved to Rome in March`."""
 _AHEAD = re.compile(
     r"\b(?:will|shall|going to|plans?|planned|planning|next|upcoming|due|deadline)\b|\w['\u2019]ll\b"
@@ -84,7 +85,13 @@ def stored_times(text: str, at: datetime) -> tuple[MentionedTime, ...]:
 
 def _is_put_off(text: str) -> bool:
     mentions = find_times(text, 0) if _MAY_PUT_OFF.search(text) else []
-    return any(_PUT_OFF.search(text, 0, mention.start) for mention in mentions)
+    return any(_is_put_to(text, mention.start) for mention in mentions)
+
+
+def _is_put_to(text: str, time: int) -> bool:
+    """The word before the time first, which most times lack: the rest of the line is then read for few of them."""
+    to = _PUT_TO.search(text, max(0, time - _PUT_TO_CHARS_MAX), time)
+    return to is not None and _MAY_PUT_OFF.search(text, text.rfind("\n", 0, to.start()) + 1, to.start()) is not None
 
 
 def _introduction(text: str, start: int) -> str:

@@ -35,7 +35,7 @@ _TYPOS_CHARS = 8
 _ALIKE_INITIALS = ({"c", "k"}, {"f", "p"}, {"g", "j"}, {"i", "y", "j"}, {"s", "z"}, {"v", "w"})
 
 _WORD = re.compile(r"[^\W\d_]+")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:;\"“(\n])\s*$")
+_SENTENCE_ENDS = frozenset('.!?:;"“(')
 _GREETING = re.compile(
     r"(?:^|[\W_])(?:hey|hi|hiya|hello|dear|thanks|thank you|thx|congrats|congratulations|bye|goodbye|welcome|"
     r"good (?:morning|evening|night)|sorry|hallo|hola|ciao|salut|bonjour|danke|merci|gracias)(?: there)?[,!]?[ \t]+$",
@@ -137,10 +137,19 @@ def unknown_names(question: str, speakers: Sequence[str]) -> list[str]:
         text, folded = word.group(), fold(word.group())
         if not _CHARS_MIN <= len(text) <= _CHARS_MAX or folded in STOP_WORDS:
             continue
-        capital = text[0].isupper() and not _SENTENCE_START.search(question, 0, word.start())
+        capital = text[0].isupper() and not _starts_sentence(question, word.start())
         if capital or resembling(folded, speakers):
             found.setdefault(folded, text)
     return list(found)[:_WORDS_MAX]
+
+
+def _starts_sentence(text: str, start: int) -> bool:
+    """Backwards over the blanks before it only: a search from the beginning for every word would be quadratic."""
+    while start and text[start - 1].isspace():
+        start -= 1
+        if text[start] == "\n":
+            return True
+    return start == 0 or text[start - 1] in _SENTENCE_ENDS
 
 
 def learned_speaker(name: str, uses: Iterable[Turn], speakers: Sequence[str]) -> str | None:

@@ -185,7 +185,7 @@ _RULES = (
     ),
     _rule(
         OVERRIDE,
-        r"^[\W_]*(?:(?:new|updated|real|actual|important|urgent)[\W_]+)?(?:system|admin(?:istrator)?|developer)[\W_]+"
+        r"^(?:[^\w\n]|_)*+(?:(?:new|updated|real|actual|important|urgent)[\W_]+)?(?:system|admin(?:istrator)?|developer)[\W_]+"
         r"(?:prompt|message|instructions?|override|notice|update|command)s?\s{0,4}[:=\]>]",
         _RULERS,
         ("prompt", "message", "instruction", "override", "notice", "update", "command"),

@@ -28,7 +28,7 @@ _ENDS = re.compile(
 _MARK_BYTES_MAX = 64
 _WITHIN_A_LINE = b"."
 """Replaces the beginning of a line that is too long to be a marker, so that its rest does not match one."""
-_USAGE = re.compile(rb'^data:[ ]?(\{.*"usage".*\})[ \r]*$', re.MULTILINE)
+_USAGE = re.compile(rb'^data:[ ]?(?=.*"usage")(\{.*\})[ \r]*$', re.MULTILINE)
 _USAGE_ANYWHERE = re.compile(rb'"usage"\s*:\s*(\{(?:[^{}]|\{[^{}]*\})*+\})')
 """A quote inside a text is escaped, so that no text can contain this."""
 _USAGE_BYTES_MAX = 4_096
