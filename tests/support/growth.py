@@ -43,7 +43,14 @@ def cpu_s(work: Callable[[], object], limit_s: float) -> float:
     return time.thread_time() - begun
 
 
-def excess(work: Callable[[str], object], make: Make, sizes: Sequence[int], *, floor_s: float = 0.02) -> str:
+def excess(
+    work: Callable[[str], object],
+    make: Make,
+    sizes: Sequence[int],
+    *,
+    floor_s: float = 0.02,
+    ratio_max: float | None = None,
+) -> str:
     """Empty if four times the text costs about four times the CPU, at every size; else the figures.
 
     Below the floor nothing is compared: noise would decide. A quadratic function leaves it soon."""
@@ -55,12 +62,16 @@ def excess(work: Callable[[str], object], make: Make, sizes: Sequence[int], *, f
         quarter = make(size // 4)
         small = max(min(cpu_s(lambda: work(quarter), _LIMIT_S) for _ in range(2)), 1e-6)
         large = min(large, cpu_s(lambda: work(text), _LIMIT_S))
-        if large >= _LIMIT_S or large / small > _RATIO_MAX:
+        if large >= _LIMIT_S or large / small > (ratio_max or _RATIO_MAX):
             return f"{size // 4:,} characters {small * 1e3:.1f} ms, {size:,} characters {large * 1e3:.1f} ms"
+        if large > _ENOUGH_S:
+            break
     return ""
 
 
-_LIMIT_S = 2.0
+_ENOUGH_S = 0.5
+"""A function that takes so long and is still linear is not asked for more."""
+_LIMIT_S = 4.0
 _RATIO_MAX = 8
 
 
@@ -85,6 +96,10 @@ def patterns_of(module: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
                 yield f"{module.__name__}:{name}{place}", pattern
 
 
+LATE = ".compiled"
+"""The place of a pattern that is compiled when first needed; such patterns are matched where a hint stands."""
+
+
 def _within(value: object, depth: int) -> Iterator[tuple[str, re.Pattern[Any]]]:
     if isinstance(value, re.Pattern):
         yield "", value
@@ -99,6 +114,8 @@ def _within(value: object, depth: int) -> Iterator[tuple[str, re.Pattern[Any]]]:
     else:
         names = getattr(type(value), "__struct_fields__", None) or getattr(value, "__dict__", None) or ()
         if type(value).__module__.startswith("memplane"):
+            if isinstance(late := getattr(value, "compiled", None), re.Pattern):
+                yield LATE, late
             for name in names:
                 held = getattr(value, name, None)
                 yield from ((f".{name}{place}", found) for place, found in _within(held, depth + 1))

@@ -77,13 +77,14 @@ _AFTER = re.compile(
     rf"\b(?:{_PLACE})\s+(?:(?:called|named|titled|entitled|headed|on|about|über|sobre|sur)\s+)?([^?!;:]+)",
     re.IGNORECASE,
 )
+# What follows reads a query whose blanks are single: one of several would be tried at every length of the name.
 _SHOWN = re.compile(
-    r"^\W*(?:(?:please|can you|could you|would you)\s+)*(?:show|give|read|open|quote|display|print|recite|summari[sz]e)"
-    r"(?:\s+(?:me|us|out))*\s+(?:the\s+|what\s+(?:is\s+)?in\s+the\s+)?(.+?)\W*$",
+    r"^\W*(?:(?:please|can you|could you|would you) )*(?:show|give|read|open|quote|display|print|recite|summari[sz]e)"
+    r"(?: (?:me|us|out))* (?:the |what (?:is )?in the )?(.+?)\W*$",
     re.IGNORECASE,
 )
 _SAYS = re.compile(
-    r"^\W*what\s+(?:does|do)\s+(?:the\s+)?(.+?)\s+(?:say|tell|cover|describe|contain|state|explain|mention|include)\b",
+    r"^\W*what (?:does|do) (?:the )?(.+?) (?:say|tell|cover|describe|contain|state|explain|mention|include)\b",
     re.IGNORECASE,
 )
 _QUOTES = "\"“”\u2018\u2019' ."
