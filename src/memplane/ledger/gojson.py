@@ -39,6 +39,13 @@ _ESCAPE = re.compile(
 _LITERAL = json.JSONEncoder(ensure_ascii=False).encode
 _RAW: msgspec.json.Decoder[msgspec.Raw] = msgspec.json.Decoder(msgspec.Raw)
 
+_STRING_OR_GAP = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[^"]++', re.DOTALL)
+_PARTING = (b",", b"[", b"{")
+VALUES_MAX = 1_000_000
+"""Each value takes up to a hundred bytes of memory, however short it is in the text."""
+REQUEST_VALUES_MAX = 500_000
+"""The same for a request, of which a server decodes several at once."""
+
 T = TypeVar("T")
 
 
@@ -46,12 +53,35 @@ class NotJson(InvalidRequest):
     """The text is not JSON; the message says where parsing failed."""
 
 
+def check_values(raw: bytes, values_max: int = VALUES_MAX) -> None:
+    """Raise `NotJson` if the text has more values, before any of them takes memory.
+
+    Commas and brackets outside strings are counted. Most texts have fewer even with those in strings, which takes no
+    look at the strings.
+    """
+    if sum(map(raw.count, _PARTING)) < values_max:
+        return
+    count = strings = 0
+    for part in _STRING_OR_GAP.finditer(raw):
+        start, end = part.span()
+        if raw[start] == _QUOTE:
+            strings += 1
+        else:
+            count += sum(raw.count(sign, start, end) for sign in _PARTING)
+        if count >= values_max or strings > 2 * values_max:
+            raise NotJson(f"more than {values_max:,} values")
+
+
+_QUOTE = ord('"')
+
+
 def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Decode like `decoder`, but accept what Go accepts and reject invalid UTF-8.
 
     Go accepts an unpaired surrogate such as `\\ud83d`, which JavaScript clients write when they cut an emoji in half;
-    it is read as U+FFFD. Raises `NotJson`, or `msgspec.ValidationError` for another shape.
+    it is read as U+FFFD. Raises `NotJson`, also for too many values, or `msgspec.ValidationError` for another shape.
     """
+    check_values(raw)
     try:
         # msgspec validates only the members it keeps.
         if not raw.isascii():

@@ -73,11 +73,16 @@ def join_parts(texts: Iterable[str]) -> str:
 
 
 def decode_leniently(text: str | bytes) -> Any:
-    """The value, or None. Accepts what Go accepts, such as an unpaired surrogate or `1e999`."""
+    """The value, or None, also for one of too many values. Accepts what Go accepts, such as an unpaired surrogate or
+    `1e999`."""
+    raw = text.encode(errors="replace") if isinstance(text, str) else text
     try:
+        gojson.check_values(raw)
         return _VALUE.decode(text)
+    except gojson.NotJson:
+        return None
     except (msgspec.DecodeError, ValueError, RecursionError):
-        raw = text.encode(errors="replace") if isinstance(text, str) else text
+        pass
     try:
         return json.loads(mend_surrogates(raw))
     except (ValueError, RecursionError):

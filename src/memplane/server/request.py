@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from memplane.errors import InvalidRequest
+from memplane.ledger import gojson
 from memplane.server.endpoint import Endpoint
 from memplane.server.errors import HttpError, MalformedBody
 
@@ -149,7 +150,9 @@ def decode_body(endpoint: Endpoint, raw: bytes) -> Any:
 
 
 def decode_json(raw: bytes, type_: Any) -> Any:
-    """Strict JSON: UTF-8, unique names in every object, and no deeper than `DEPTH_MAX`."""
+    """Strict JSON: UTF-8, unique names in every object, no deeper than `DEPTH_MAX`, and of no more values than fit into
+    memory several times. Depth and values are counted in the bytes, before a value is built."""
+    check_values(raw)
     check_depth(raw)
     try:
         text = raw.decode("utf-8")
@@ -171,6 +174,13 @@ def _member_of(message: str) -> str | None:
     path, name = _AT.search(message), _MEMBER.search(message)
     parts = [path[1]] if path else []
     return ".".join([*parts, *([name[1]] if name else [])]) or None
+
+
+def check_values(raw: bytes) -> None:
+    try:
+        gojson.check_values(raw, gojson.REQUEST_VALUES_MAX)
+    except gojson.NotJson as exc:
+        raise MalformedBody(f"the body has {exc}; send it in parts") from exc
 
 
 def check_depth(raw: bytes) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from memplane.errors import InvalidRequest
+from memplane.ledger import gojson
 
 Direction = Literal["inbound", "outbound"]
 
@@ -148,8 +149,9 @@ def parse(line: str) -> Interaction | None:
 def object_of(line: str) -> dict[str, Any] | None:
     """The JSON object on a line; None for anything else, such as half a line after a crash."""
     try:
+        gojson.check_values(line.encode("utf-8", "replace"))
         found = json.loads(line)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, gojson.NotJson):
         return None
     return found if isinstance(found, dict) else None
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from memplane.errors import InvalidRequest
-from memplane.ledger.gojson import mend_surrogates
+from memplane.ledger.gojson import REQUEST_VALUES_MAX, NotJson, check_values, mend_surrogates
 from memplane.memory.runs import CommonFinding, PlanGroup, RecentRun
 from memplane.storage.memories import FactCategory
 
@@ -27,8 +27,11 @@ def read_json(raw: bytes) -> Any:
     Numbers with a fraction or an exponent become `Decimal`, so that none of them is accepted as an integer.
     """
     try:
+        check_values(raw, REQUEST_VALUES_MAX)
         text = mend_surrogates(raw).lstrip(_SPACE).decode("utf-8")
         value, _ = _DECODER.raw_decode(text)
+    except NotJson as exc:
+        raise BadBody(f"body must be JSON: {exc}") from exc
     except UnicodeDecodeError as exc:
         raise BadBody(f"body must be JSON: invalid UTF-8 at byte {exc.start}") from exc
     except RecursionError as exc:

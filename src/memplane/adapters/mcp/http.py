@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
+import anyio.to_thread
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
@@ -22,9 +23,11 @@ from memplane.clock import Clock, iso, system_clock
 from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.errors import InvalidRequest
+from memplane.ledger import gojson
 from memplane.server.access import check_space_exists, open_space
 from memplane.server.endpoint import Adapter, AsgiRoute
 from memplane.server.errors import HttpError
+from memplane.server.request import check_depth
 from memplane.server.responses import JSON
 from memplane.space import Space
 
@@ -36,6 +39,7 @@ _BEGUN = "memplane.mcp_session"
 _SESSION_HEADER = "mcp-session-id"
 _SESSION = re.compile(r"[\x21-\x7e]{1,128}")
 _HOUR_CHARS = len("2026-11-15T08")
+_VALUES_MAX = 50_000
 
 
 def adapter(plane: Engine, settings: Settings, *, clock: Clock = system_clock) -> Adapter:
@@ -77,6 +81,9 @@ class McpOverHttp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert self._manager is not None, "the application is not running"
         _check_media(Request(scope))
+        arrived = await receive()  # the server has read the whole body
+        await anyio.to_thread.run_sync(_check_size, arrived.get("body", b""))
+        receive = _again(arrived, receive)
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start" and _BEGUN in scope:
@@ -125,6 +132,25 @@ def _check_media(request: Request) -> None:
         raise HttpError(
             415, "unsupported_media_type", f"the body must be {JSON}, not {given[:100] or 'untyped'}"
         )
+
+
+def _check_size(body: bytes) -> None:
+    """The SDK decodes in the event loop and builds every value, so what is expensive is refused before."""
+    try:
+        gojson.check_values(body, _VALUES_MAX)
+    except gojson.NotJson as exc:
+        raise HttpError(400, "malformed_body", f"the body has {exc}; send it in parts") from exc
+    check_depth(body)
+
+
+def _again(first: Message, receive: Receive) -> Receive:
+    """The message that was received already, then the others."""
+    waiting = [first]
+
+    async def received() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return received
 
 
 def _owner(request: Request, principal: Principal) -> str:

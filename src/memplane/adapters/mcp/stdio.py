@@ -22,6 +22,7 @@ from mcp_types import JSONRPCError, JSONRPCResponse
 
 from memplane.adapters.mcp.server import build_server
 from memplane.auth.principal import Right
+from memplane.ledger import gojson
 from memplane.space import Space
 
 _READ_BYTES = 65_536
@@ -133,14 +134,14 @@ class _Lines:
 
 
 def _lines_of(descriptor: int) -> Iterator[bytes]:
-    """Complete lines. A line that is too long is skipped, so that it cannot exhaust memory."""
+    """Complete lines. A line that is too long or has too many values is skipped, so that it cannot exhaust memory."""
     held = bytearray()
     too_long = False
     while chunk := _read_some(descriptor):
         *whole, rest = chunk.split(b"\n")
         for part in whole:
-            if not too_long and len(held) + len(part) <= _LINE_BYTES_MAX:
-                yield bytes(held) + part
+            if not too_long and len(held) + len(part) <= _LINE_BYTES_MAX and _is_sane(line := bytes(held) + part):
+                yield line
             held.clear()
             too_long = False
         held += rest
@@ -149,6 +150,14 @@ def _lines_of(descriptor: int) -> Iterator[bytes]:
             too_long = True
     if held and not too_long:
         yield bytes(held)
+
+
+def _is_sane(line: bytes) -> bool:
+    try:
+        gojson.check_values(line)
+    except gojson.NotJson:
+        return False
+    return True
 
 
 def _read_some(descriptor: int) -> bytes:

@@ -40,8 +40,9 @@ class NotPlain(ValueError):
 
 def members_of(raw: bytes) -> dict[str, Extent]:
     """The span of the value of each member of the outermost object."""
-    text = gojson.mend_surrogates(raw)  # same length as before, so that offsets stay valid
     try:
+        gojson.check_values(raw, gojson.REQUEST_VALUES_MAX)
+        text = gojson.mend_surrogates(raw)  # same length as before, so that offsets stay valid
         members = gojson.decode(text, _MEMBERS)
     except (gojson.NotJson, msgspec.ValidationError) as exc:
         raise NotPlain(str(exc)) from exc

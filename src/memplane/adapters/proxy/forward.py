@@ -24,7 +24,7 @@ from memplane.adapters.proxy.injection import Injection, Injector
 from memplane.adapters.proxy.prices import Prices
 from memplane.adapters.proxy.recorder import TurnRecorder
 from memplane.adapters.proxy.relay import ProviderClient, ProviderDisconnected, next_piece, pieces_of
-from memplane.adapters.proxy.request import ProxyRequest
+from memplane.adapters.proxy.request import ProxyRequest, decoded
 from memplane.adapters.proxy.turn import ABORTED, ProxyTurn
 from memplane.adapters.proxy.upstreams import Upstream
 from memplane.auth.principal import Right
@@ -127,7 +127,9 @@ class Carrier:
         injection = await parts.injector.inject(
             space, chat_request, conversation or chat_request.opening, may_read=may_read
         )
-        changes = chat_request.with_memory(injection.brief, injection.context)
+        changes = await decoded(
+            chat_request.raw, chat_request.with_memory, injection.brief, injection.context
+        )
         if model is not None:
             changes += chat_request.with_model(model)
         turn = ProxyTurn(

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
 from urllib.parse import unquote
 
+import anyio.to_thread
 from starlette.types import Scope
 
 from memplane.adapters.proxy.apis import api_of
@@ -27,6 +29,10 @@ _SHARED_KEY_PATHS = (
 )
 _COUNTED = {"completions": "text_completion", "embeddings": "embeddings"}
 _SHARED_KEY_PREFIXES = ("audio", "images", "responses")
+_LARGE_BYTES = 64 << 10
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class ProxyRequest:
@@ -104,6 +110,13 @@ class ProxyRequest:
     @property
     def conversation(self) -> str | None:
         return _text(self.headers.get("x-memplane-conversation"))
+
+
+async def decoded(body: bytes | None, read: Callable[[*Ts], T], *args: *Ts) -> T:
+    """Read a body: a large one in a thread, because decoding it would stop every other request for as long."""
+    if len(body or b"") <= _LARGE_BYTES:
+        return read(*args)
+    return await anyio.to_thread.run_sync(read, *args)
 
 
 def _by_name(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:

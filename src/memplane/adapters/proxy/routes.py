@@ -16,7 +16,7 @@ from memplane.adapters.proxy.injection import Injector
 from memplane.adapters.proxy.prices import Prices
 from memplane.adapters.proxy.recorder import TurnRecorder
 from memplane.adapters.proxy.relay import ProviderClient, until_disconnect
-from memplane.adapters.proxy.request import ProxyRequest
+from memplane.adapters.proxy.request import ProxyRequest, decoded
 from memplane.adapters.proxy.upstreams import Upstream, Upstreams
 from memplane.auth.principal import Right
 from memplane.config import Settings
@@ -133,7 +133,7 @@ class Proxy:
             body = (await receive())["body"]
         request = ProxyRequest(scope, body)
         api = api_of(request.method, request.path)
-        chat_request = self._chat_request(request, api)
+        chat_request = await decoded(body, self._chat_request, request, api)
         upstream, model = self._upstream(request, chat_request)
         carrier = Carrier(self._parts, request, upstream, self._keys(request, upstream, api), send)
         if chat_request is not None and request.memory:
@@ -142,7 +142,8 @@ class Proxy:
         else:
             changes = chat_request.with_model(model) if chat_request is not None and model is not None else []
             content = chat_request.effective(changes) if chat_request is not None else body
-            named = model or model_in(body if request.operation is not None else None)
+            counted = body if request.operation is not None else None
+            named: str = model or await decoded(counted, model_in, counted)
             done = await until_disconnect(receive, lambda: carrier.without_memory(content, named))
         if not done:
             raise ClientDisconnect
