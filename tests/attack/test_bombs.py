@@ -26,7 +26,7 @@ from memplane.server.request import decode_json
 from memplane.sync.interactions import logged_in
 
 _MIB = 1 << 20
-_SIZE = 31 * _MIB if LONG else 8 * _MIB
+_SIZE = 31 * _MIB if LONG else 4 * _MIB
 _DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _ANY = msgspec.json.Decoder()
 
@@ -85,7 +85,9 @@ def test_json_bombs_are_refused_before_they_are_built(parser: str) -> None:
     """
     # What may decode a million values needs that much; the peak does not grow with the body beyond it.
     least = 150 * _MIB if parser in {"memory plane", "provider's answer", "interaction log", "history line"} else 0
-    most = {name: _peak(lambda raw=raw: _PARSERS[parser](raw)) for name, raw in _BOMBS.items()}
+    every = LONG or parser == "request"
+    bombs = _BOMBS if every else {name: _BOMBS[name] for name in ("empty lists", "opening brackets", "one object")}
+    most = {name: _peak(lambda raw=raw: _PARSERS[parser](raw)) for name, raw in bombs.items()}
 
     assert {name: peak for name, peak in most.items() if peak > max(least, 3.2 * _SIZE)} == {}
 
@@ -127,22 +129,22 @@ def test_ipc_messages_are_small() -> None:
 
 
 _DOCUMENTS: dict[str, tuple[str | bytes, str, float]] = {
-    "HTML nesting": ("<div>" * 200_000, "text/html", 60),
-    "HTML tables": ("<table><tr><td>" * 60_000, "text/html", 60),
-    "HTML attributes": ("<p " + "a=b " * 200_000 + ">x", "text/html", 60),
-    "HTML lists": ("<ul><li>" * 100_000, "text/html", 60),
-    "HTML entities": ("&#38;" * 200_000, "text/html", 60),
-    "Markdown quotes": (">" * 1_000_000, "text/markdown", 60),
-    "Markdown lists": ("- " * 500_000, "text/markdown", 60),
-    "Markdown links": ("[" * 1_000_000, "text/markdown", 60),
-    "Markdown headings": ("# a\n" * 40_000, "text/markdown", 400),
-    "Markdown table": ("|" * 1_000_000, "text/markdown", 60),
-    "CSV": ("," * 1_000_000, "text/csv", 60),
-    "CSV quotes": ('"' * 1_000_000, "text/csv", 60),
-    "lines": ("a\n\n" * 300_000, "text/plain", 400),
-    "DOCX of blanks": (make_docx_of("<w:p><w:r><w:t>" + " " * 20_000_000 + "</w:t></w:r></w:p>"), _DOCX, 4_000),
-    "DOCX nesting": (make_docx_of("<w:p>" * 100_000 + "</w:p>" * 100_000), _DOCX, 4_000),
-    "DOCX in a DOCX": (make_zip({"word/document.xml": zlib.compress(b" " * 50_000_000)}), _DOCX, 4_000),
+    "HTML nesting": ("<div>" * 40_000, "text/html", 60),
+    "HTML tables": ("<table><tr><td>" * 10_000, "text/html", 60),
+    "HTML attributes": ("<p " + "a=b " * 40_000 + ">x", "text/html", 60),
+    "HTML lists": ("<ul><li>" * 20_000, "text/html", 60),
+    "HTML entities": ("&#38;" * 40_000, "text/html", 60),
+    "Markdown quotes": (">" * 200_000, "text/markdown", 60),
+    "Markdown lists": ("- " * 100_000, "text/markdown", 60),
+    "Markdown links": ("[" * 200_000, "text/markdown", 60),
+    "Markdown headings": ("# a\n" * 10_000, "text/markdown", 400),
+    "Markdown table": ("|" * 200_000, "text/markdown", 60),
+    "CSV": ("," * 200_000, "text/csv", 60),
+    "CSV quotes": ('"' * 200_000, "text/csv", 60),
+    "lines": ("a\n\n" * 50_000, "text/plain", 400),
+    "DOCX of blanks": (make_docx_of("<w:p><w:r><w:t>" + " " * 6_000_000 + "</w:t></w:r></w:p>"), _DOCX, 4_000),
+    "DOCX nesting": (make_docx_of("<w:p>" * 30_000 + "</w:p>" * 30_000), _DOCX, 4_000),
+    "DOCX in a DOCX": (make_zip({"word/document.xml": zlib.compress(b" " * 20_000_000)}), _DOCX, 4_000),
     "DOCX entities": (
         make_zip({"word/document.xml": word_xml("<w:p/>").replace("?>", "?><!DOCTYPE a [<!ENTITY b 'cccc'>]>", 1)}),
         _DOCX,
@@ -165,7 +167,7 @@ def test_a_docx_that_unpacks_to_more_than_it_may_is_refused() -> None:
     """
     The ratio is checked while unpacking, so the whole is never in memory.
     """
-    content = make_docx_of("<w:p><w:r><w:t>" + " " * 60_000_000 + "</w:t></w:r></w:p>")
+    content = make_docx_of("<w:p><w:r><w:t>" + " " * 12_000_000 + "</w:t></w:r></w:p>")
 
     with pytest.raises(DocumentUnreadable):
         parse(content, _DOCX)
