@@ -205,6 +205,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `/metrics` needs no credential."""
     shutdown_seconds_max: int = 30
     """How long running requests may take to finish on shutdown."""
+    supervise: bool = False
+    """Whether a supervisor restarts a single server process too; several always have one."""
+    stuck_seconds_max: float = 60.0
+    """How long a supervised server process may do nothing else than one computation before it is killed; 0 is forever."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses of reverse proxies whose `X-Forwarded-For` is trusted."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -314,6 +318,8 @@ _ENVIRONMENT = {
     "MEMPLANE_BODY_SECONDS_MAX": "body_seconds_max",
     "MEMPLANE_METRICS_OPEN": "metrics_open",
     "MEMPLANE_SHUTDOWN_SECONDS_MAX": "shutdown_seconds_max",
+    "MEMPLANE_SUPERVISE": "supervise",
+    "MEMPLANE_STUCK_SECONDS_MAX": "stuck_seconds_max",
     "MEMPLANE_TRUSTED_PROXIES": "trusted_proxies",
     "MEMPLANE_LOG_LEVEL": "log_level",
     "MEMPLANE_MEMORY_LOG": "memory_log",

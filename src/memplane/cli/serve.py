@@ -43,6 +43,10 @@ def serve(
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, max=64, help="Number of server processes.")
     ] = None,
+    supervise: Annotated[
+        bool,
+        typer.Option("--supervise", help="Restart the process if it exits or stops responding, also a single one."),
+    ] = False,
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Disable authentication; loopback only.")
     ] = False,
@@ -76,7 +80,8 @@ def serve(
         return
     launch.check_names(settings)
     bound = launch.listen(settings.host, settings.port)
-    run = launch.alone if settings.workers == 1 else launch.several
+    supervised = supervise or settings.supervise or settings.workers > 1
+    run = launch.several if supervised else launch.alone
     code = run(start, bound, lambda: _greet(call, bound, auth=not no_auth))
     if code:
         raise typer.Exit(code)

@@ -28,6 +28,7 @@ from memplane.server.limits import WEBSOCKET_BYTES_MAX
 from memplane.server.logs import RequestLog, set_up_logs, set_up_memory_log
 from memplane.server.metrics import Metrics
 from memplane.server.protocol import PROTOCOL
+from memplane.server.watchdog import Watchdog
 from memplane.telemetry import Listener, MemoryOp, PassedListener, ProviderCall, log_event
 
 _TRACING = "memplane.server.tracing"
@@ -115,9 +116,11 @@ def _serve(process: ServerProcess, open_plane: OpenServed, ending: "ShutdownSign
             plane, settings, metrics, authenticator=identity, listener=listener, passed=passed
         )
         app = App(plane, identity, settings, adapters, observers)
-        server = Server(uvicorn_config(app, settings), app)
+        watchdog = None
         if process.lifeline is not None:
             ending.watch(process.lifeline)
+            watchdog = Watchdog(settings.stuck_seconds_max) if settings.stuck_seconds_max else None
+        server = Server(uvicorn_config(app, settings), app, watchdog)
         ending.stop(server)
         server.run([process.listening])
 
@@ -143,11 +146,19 @@ def uvicorn_config(app: App, settings: Settings) -> uvicorn.Config:
 class Server(uvicorn.Server):
     """uvicorn's server. It notifies the application of a shutdown and leaves signals to `ShutdownSignals`."""
 
-    def __init__(self, config: uvicorn.Config, app: App) -> None:
+    def __init__(self, config: uvicorn.Config, app: App, watchdog: Watchdog | None = None) -> None:
         super().__init__(config)
         self._app = app
+        self._watchdog = watchdog
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._watchdog is not None:
+            self._watchdog.beat()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._watchdog is not None:
+            self._watchdog.stop()  # the supervisor has a limit of its own for this
         self._app.stopping.set()
         await super().shutdown(sockets)
 

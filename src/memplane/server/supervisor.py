@@ -1,4 +1,4 @@
-"""Runs several server processes on one socket and one data directory, and restarts each one that exits."""
+"""Runs server processes on one socket and one data directory, and restarts each one that exits or is stuck."""
 
 import os
 import signal
@@ -18,6 +18,9 @@ _WAIT_FIRST_S = 0.5
 _WAIT_MAX_S = 30.0
 _REPORTED = range(1, 5)
 """Exit codes of a reported error; a restart would fail the same way."""
+
+STUCK = -signal.SIGALRM
+"""How a process ends that its watchdog killed."""
 
 Start = Callable[[], "subprocess.Popen[bytes]"]
 
@@ -97,7 +100,8 @@ class Supervisor:
                 if code in _REPORTED and not served:
                     return code
                 self._ended(seat.process.pid)
-                self._log.error("worker ended", pid=seat.process.pid, code=code)
+                event = "worker stuck" if code == STUCK else "worker ended"
+                self._log.error(event, pid=seat.process.pid, code=code)
                 seat.vacate(now)
         return 0
 
