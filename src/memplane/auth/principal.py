@@ -106,6 +106,11 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         if space is not None and self.spaces is not None and space not in self.spaces:
             raise Forbidden("this credential does not open that space")
 
+    def check_whole(self) -> None:
+        """Raise `Forbidden` for a credential of some spaces only, where the answer is about all of them."""
+        if self.spaces is not None:
+            raise Forbidden("this credential opens some spaces only, and this is about all of them")
+
     def allows(self, right: Right, *, adapter: str, space: str) -> bool:
         """Whether `check` would pass."""
         try:

@@ -29,6 +29,9 @@ _UPDATE_LEAD = re.compile(
     r"(?:(?:no|oh|well|so|sorry|hi|hey|ok|okay|and|but)[ ,.]+)*(?:actually|correction|update|now|no)[ ,:]",
     re.IGNORECASE,
 )
+_CHARS_READ_MAX = 1_000_000
+"""A longer message is a paste. It is searched to its end, but facts are read from its beginning, so that one message
+does not hold up the enrichment of others."""
 _PERSONAL = re.compile(r"\b(?:I|my|me|we|our|us|mine)\b")
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|we|our|ours|us|mine|im|ive|myself)\b", re.IGNORECASE)
 _OTHERS = re.compile(r"\b(?:he|she|they)\b", re.IGNORECASE)
@@ -52,7 +55,7 @@ def drafts(text: str, *, role: str, catalog: PredicateCatalog, before: str = "")
     if before and role == Role.USER:
         found.extend(_of_answers(text, before, catalog))
         antecedent = question_topic(before) if _OTHERS.search(text) else None
-    for sentence in split_sentences(text):
+    for sentence in split_sentences(text[:_CHARS_READ_MAX]):
         if found:
             antecedent = _antecedent(found[-1].proposition) or antecedent
         found.extend(_of_sentence(text, sentence, role, catalog, antecedent))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from starlette.responses import Response
 
-from memplane.auth.principal import Right
+from memplane.auth.principal import Forbidden, Right
 from memplane.config import Settings
 from memplane.engine import Engine, Readiness
 from memplane.errors import StorageError
@@ -20,6 +20,7 @@ from memplane.server.metrics import MEDIA, Metrics
 from memplane.server.openapi import describe
 from memplane.server.responses import HTML, JSON, json_response
 from memplane.storage.work import Backlog, WorkerCounts
+from memplane.types import TENANT_DEFAULT
 
 ADAPTER = "system"
 VERSION = version("memplane")
@@ -146,7 +147,12 @@ class System:
                 self._looked = (time.monotonic(), found)
         return json_response(found, status=200 if found.ready else 503, newline=True)
 
-    def figures(self, _call: HttpCall) -> Response:
+    def figures(self, call: HttpCall) -> Response:
+        """The figures are those of all tenants, so they are for the installation's own."""
+        if call.endpoint.right is not None:
+            call.principal.check_whole()
+            if call.principal.tenant != TENANT_DEFAULT:
+                raise Forbidden("the metrics are those of all tenants; use a key of the default tenant")
         return Response(content=self._metrics.exposition(self._work()), media_type=MEDIA)
 
     def _work(self) -> tuple[Backlog, WorkerCounts] | None:

@@ -1,5 +1,5 @@
 """One batch of enrichment steps for a space, before the next space gets its turn. Steps yield to requests that are being
-answered, and the batch ends after the current step on shutdown."""
+answered, and end between two texts on shutdown."""
 
 import threading
 import time
@@ -52,8 +52,8 @@ class SpaceBatch:
         self._quiet.set()
         self._clock = clock
         self._resumed = 0.0
-        self._pace = Pace(make_way=self._make_way, clock=clock)
         self.stopped = threading.Event()
+        self._pace = Pace(make_way=self._make_way, is_stopped=self.stopped.is_set, clock=clock)
 
     @contextmanager
     def yield_to_requests(self) -> Iterator[None]:

@@ -68,11 +68,14 @@ class Pace:
         *,
         seconds: float = inf,
         make_way: Callable[[], None] | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] | None = None,
     ) -> None:
+        """`is_stopped` ends a step between two pieces, as a deadline would."""
         self._clock = clock or time_spent()
         self._until = self._clock() + seconds * (1 - _STORING_SHARE)
         self._make_way = make_way
+        self._is_stopped = is_stopped
         self._judged: set[Speed] = set()
         """Work that was done, or refused, within this time."""
 
@@ -84,6 +87,8 @@ class Pace:
         """How many of the next pieces, of these weights, to do before asking again; 0 if the first would end too late.
         They take at most half of the remaining time, so that a wrong estimate does not miss the deadline, and one by one
         while there is none."""
+        if self._is_stopped():
+            return 0
         if self._make_way is not None:
             self._make_way()
         elif self._until == inf:

@@ -95,16 +95,21 @@ RANGE = Query(
 
 
 class UsageHandler:
-    """Endpoints under `/v1/usage`, for the tenant of the key."""
+    """Endpoints under `/v1/usage`, for the tenant of the key. A key of some spaces is not told about the others."""
 
     def __init__(self, plane: Engine) -> None:
         self._plane = plane
 
     def summary(self, call: HttpCall) -> Response:
-        return answer(self._plane.usage.summary(call.principal.tenant, call.query["range"]))
+        return answer(self._plane.usage.summary(_whole(call), call.query["range"]))
 
     def breakdown(self, call: HttpCall) -> Response:
-        return answer(self._plane.usage.breakdown(call.principal.tenant, call.query["range"]))
+        return answer(self._plane.usage.breakdown(_whole(call), call.query["range"]))
 
     def limits(self, call: HttpCall) -> Response:
-        return answer(self._plane.usage.limits(call.principal.tenant))
+        return answer(self._plane.usage.limits(_whole(call)))
+
+
+def _whole(call: HttpCall) -> str:
+    call.principal.check_whole()
+    return call.principal.tenant

@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import os
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
@@ -109,6 +111,7 @@ def _unreachable(upstream: Upstream, why: str) -> HttpError:
 
 
 def _reason(error: BaseException) -> str:
-    """The reason, without the URL."""
-    said = error.strerror if isinstance(error, OSError) else None
-    return said.lower() if said and "[" not in said else type(error).__name__
+    """The reason, in the system's words: those of libraries name addresses, which are nobody's business here."""
+    if not isinstance(error, OSError) or isinstance(error, ssl.SSLError) or not error.errno or error.errno < 0:
+        return type(error).__name__
+    return os.strerror(error.errno).lower()
