@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 
-.PHONY: help env serve demo test check lint types format lock bench bench-recall bench-backlog bench-documents bench-server bench-metering bench-proxy bench-sync bench-console bench-peers bench-scale eval training-env train-tiny screenshots clean
+.PHONY: help env serve demo test attack check lint types format lock bench bench-recall bench-backlog bench-documents bench-server bench-metering bench-proxy bench-sync bench-console bench-peers bench-scale eval training-env train-tiny screenshots clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,10 @@ demo: env ## A scripted tour in the terminal
 
 test: env ## Run every test
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+attack: export MEMPLANE_ATTACK = long
+attack: env ## The tests against attacks in their long form
+	$(BIN)/python -m pytest -n auto --dist worksteal --timeout 7200 tests/attack
 
 lint: env
 	$(BIN)/ruff check .

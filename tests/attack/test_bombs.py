@@ -6,12 +6,13 @@ Peaks are those of Python's own allocations, which every parser here uses.
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 import pytest
+
 from attack_size import LONG
 from document_files import make_docx_of, make_zip, word_xml
-
 from memplane.adapters.carapace.wire import MESSAGE_BYTES_MAX
 from memplane.adapters.carapace.wire import parse as parse_ipc
 from memplane.adapters.helmdeck.wire import BadBody, read_json
@@ -69,10 +70,8 @@ def _peak(work: Callable[[], object]) -> int:
     try:
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
-        try:
+        with suppress(*_REFUSED):
             work()
-        except _REFUSED:
-            pass
         return tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
@@ -84,9 +83,17 @@ def test_json_bombs_are_refused_before_they_are_built(parser: str) -> None:
     Millions of tiny values are counted in the bytes: the peak stays within a few copies of the body.
     """
     # What may decode a million values needs that much; the peak does not grow with the body beyond it.
-    least = 150 * _MIB if parser in {"memory plane", "provider's answer", "interaction log", "history line"} else 0
+    least = (
+        150 * _MIB
+        if parser in {"memory plane", "provider's answer", "interaction log", "history line"}
+        else 0
+    )
     every = LONG or parser == "request"
-    bombs = _BOMBS if every else {name: _BOMBS[name] for name in ("empty lists", "opening brackets", "one object")}
+    bombs = (
+        _BOMBS
+        if every
+        else {name: _BOMBS[name] for name in ("empty lists", "opening brackets", "one object")}
+    )
     most = {name: _peak(lambda raw=raw: _PARSERS[parser](raw)) for name, raw in bombs.items()}
 
     assert {name: peak for name, peak in most.items() if peak > max(least, 3.2 * _SIZE)} == {}
@@ -142,11 +149,17 @@ _DOCUMENTS: dict[str, tuple[str | bytes, str, float]] = {
     "CSV": ("," * 200_000, "text/csv", 60),
     "CSV quotes": ('"' * 200_000, "text/csv", 60),
     "lines": ("a\n\n" * 50_000, "text/plain", 400),
-    "DOCX of blanks": (make_docx_of("<w:p><w:r><w:t>" + " " * 6_000_000 + "</w:t></w:r></w:p>"), _DOCX, 4_000),
+    "DOCX of blanks": (
+        make_docx_of("<w:p><w:r><w:t>" + " " * 6_000_000 + "</w:t></w:r></w:p>"),
+        _DOCX,
+        4_000,
+    ),
     "DOCX nesting": (make_docx_of("<w:p>" * 30_000 + "</w:p>" * 30_000), _DOCX, 4_000),
     "DOCX in a DOCX": (make_zip({"word/document.xml": zlib.compress(b" " * 20_000_000)}), _DOCX, 4_000),
     "DOCX entities": (
-        make_zip({"word/document.xml": word_xml("<w:p/>").replace("?>", "?><!DOCTYPE a [<!ENTITY b 'cccc'>]>", 1)}),
+        make_zip(
+            {"word/document.xml": word_xml("<w:p/>").replace("?>", "?><!DOCTYPE a [<!ENTITY b 'cccc'>]>", 1)}
+        ),
         _DOCX,
         4_000,
     ),

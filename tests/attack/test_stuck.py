@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import httpx
+
 from serve_process import PATIENCE_SECONDS, serve
 
 _STUCK = Path(__file__).parents[1] / "support" / "stuck_process"

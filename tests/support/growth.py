@@ -3,19 +3,17 @@
 import ast
 import gc
 import importlib
-
 import pkgutil
 import re
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Any
-
 from re import _constants as codes  # type: ignore[attr-defined]  # the parser of the running Python
 from re import _parser as parser  # type: ignore[attr-defined]
+from types import FrameType, ModuleType
+from typing import Any
 
 Make = Callable[[int], str]
 """A hostile text of about this many characters."""
@@ -58,13 +56,12 @@ def excess(
 
     Below the floor nothing is compared: noise would decide. A quadratic function leaves it soon."""
     for size in sizes:
-        text = make(size)
-        large = cpu_s(lambda: work(text), _LIMIT_S)
+        text, quarter = make(size), make(size // 4)
+        large = cpu_s(partial(work, text), _LIMIT_S)
         if large < floor_s:
             continue
-        quarter = make(size // 4)
-        small = max(min(cpu_s(lambda: work(quarter), _LIMIT_S) for _ in range(2)), 1e-6)
-        large = min(large, cpu_s(lambda: work(text), _LIMIT_S))
+        small = max(min(cpu_s(partial(work, quarter), _LIMIT_S) for _ in range(2)), 1e-6)
+        large = min(large, cpu_s(partial(work, text), _LIMIT_S))
         if large >= _LIMIT_S or large / small > (ratio_max or _RATIO_MAX):
             return f"{size // 4:,} characters {small * 1e3:.1f} ms, {size:,} characters {large * 1e3:.1f} ms"
         if large > _ENOUGH_S:

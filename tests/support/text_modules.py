@@ -2,12 +2,11 @@
 
 import inspect
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from growth import Make, TooSlow, modules
-
 from memplane.config import Settings
 from memplane.documents.chunk import chunks_of, sections_of
 from memplane.documents.parse import parse
@@ -80,49 +79,67 @@ def _public() -> Iterator[tuple[str, Callable[..., object]]]:
     for module in modules("memplane"):
         if module.__name__.startswith(_PACKAGES):
             for name, value in sorted(vars(module).items()):
-                if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_"):
+                if (
+                    inspect.isfunction(value)
+                    and value.__module__ == module.__name__
+                    and not name.startswith("_")
+                ):
                     first = next(iter(inspect.signature(value).parameters.values()), None)
                     if first is not None and first.annotation in (str, bytes, str | bytes, str | None, "str"):
                         yield f"{module.__name__}:{name}", value
 
 
+_TEXTS = (str, bytes, str | bytes, str | None)
+_PLAIN = "I moved to Rome on 1 May."
+
+
 def _called(function: Callable[..., object]) -> Work | None:
+    """The function with everything but its texts given; None if that cannot be made."""
+    parameters = inspect.signature(function).parameters.values()
     try:
         hints = typing.get_type_hints(function)
-    except NameError:
+        fixed = dict(_given(parameters, hints))
+    except (NameError, LookupError):
         return None
-    fixed: dict[str, Any] = {}
-    texts: list[tuple[str, Any]] = []
-    for parameter in inspect.signature(function).parameters.values():
-        kind = hints.get(parameter.name)
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        if kind in (str, bytes, str | bytes, str | None) and parameter.name not in _VALUES:
-            if not texts or parameter.default is parameter.empty or parameter.name == "before":
-                texts.append((parameter.name, kind))
-        elif parameter.default is not parameter.empty:
-            continue
-        elif parameter.name in _VALUES:
-            fixed[parameter.name] = _VALUES[parameter.name]
-        elif kind in _ARGUMENTS:
-            fixed[parameter.name] = _ARGUMENTS[kind]()
-        else:
-            return None
-    variadic = [one for one in inspect.signature(function).parameters.values() if one.kind is one.VAR_POSITIONAL]
+    several = [one for one in parameters if one.kind is one.VAR_POSITIONAL]
+    texts = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL and _is_text(one, hints)]
+
+    def call(text: str) -> None:
+        given = {name: text.encode("utf-8", "replace") if hints[name] is bytes else text for name in texts}
+        found = function(text) if several and not texts else function(**given, **fixed)
+        if isinstance(found, Iterator):
+            for _ in found:
+                pass
 
     def work(text: str) -> None:
-        given = {name: text.encode("utf-8", "replace") if kind is bytes else text for name, kind in texts}
         try:
-            found = function(text) if variadic and not texts else function(**given, **fixed)
-            if isinstance(found, Iterator):
-                for _ in found:
-                    pass
+            call(text)
         except TooSlow:
             raise
         except Exception:  # noqa: BLE001
             return  # a refused text costs no less until then
 
+    try:
+        call(_PLAIN)
+    except (TypeError, AttributeError):
+        return None  # it was called wrongly, and would be measured doing nothing
+    except Exception:  # noqa: BLE001
+        return work
     return work
+
+
+def _given(
+    parameters: Collection[inspect.Parameter], hints: Mapping[str, Any]
+) -> Iterator[tuple[str, object]]:
+    for one in parameters:
+        optional = one.default is not one.empty or one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        if not optional and not _is_text(one, hints):
+            yield one.name, _VALUES[one.name] if one.name in _VALUES else _ARGUMENTS[hints[one.name]]()
+
+
+def _is_text(one: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
+    needed = one.default is one.empty or one.name == "before"
+    return needed and hints.get(one.name) in _TEXTS and not isinstance(_VALUES.get(one.name), str)
 
 
 _NOW = 1_700_000_000_000_000

@@ -45,7 +45,9 @@ def serve(
     ] = None,
     supervise: Annotated[
         bool,
-        typer.Option("--supervise", help="Restart the process if it exits or stops responding, also a single one."),
+        typer.Option(
+            "--supervise", help="Restart the process if it exits or stops responding, also a single one."
+        ),
     ] = False,
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Disable authentication; loopback only.")

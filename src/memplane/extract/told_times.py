@@ -91,7 +91,10 @@ def _is_put_off(text: str) -> bool:
 def _is_put_to(text: str, time: int) -> bool:
     """The word before the time first, which most times lack: the rest of the line is then read for few of them."""
     to = _PUT_TO.search(text, max(0, time - _PUT_TO_CHARS_MAX), time)
-    return to is not None and _MAY_PUT_OFF.search(text, text.rfind("\n", 0, to.start()) + 1, to.start()) is not None
+    return (
+        to is not None
+        and _MAY_PUT_OFF.search(text, text.rfind("\n", 0, to.start()) + 1, to.start()) is not None
+    )
 
 
 def _introduction(text: str, start: int) -> str:

@@ -7,6 +7,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_BYTES_MAX = 64 * 1024
 HEAD_SECONDS_MAX = 15.0
+_SLICE_BYTES = 16 * 1024
 _BODY_HEAD = b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
 
 
@@ -28,14 +29,20 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._in_head:
-            self._head_bytes += len(data)
-        else:
-            self._idle_bytes += len(data)
-        super().data_received(data)
-        size = self._head_bytes if self._in_head else self._idle_bytes
-        if size > HEAD_BYTES_MAX and not self.transport.is_closing():
-            self._refuse(b"431 Request Header Fields Too Large", b"the headers are too large\n")
+        """In slices: one read of the socket may hold more than a head may have, and its end too."""
+        start = 0
+        while start < len(data) and not self.transport.is_closing():
+            room = HEAD_BYTES_MAX - (self._head_bytes if self._in_head else self._idle_bytes)
+            if room <= 0:
+                self._refuse(b"431 Request Header Fields Too Large", b"the headers are too large\n")
+                return
+            piece = data[start : start + min(room, _SLICE_BYTES)]
+            start += len(piece)
+            if self._in_head:
+                self._head_bytes += len(piece)
+            else:
+                self._idle_bytes += len(piece)
+            super().data_received(piece)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

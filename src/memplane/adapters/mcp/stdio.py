@@ -140,7 +140,11 @@ def _lines_of(descriptor: int) -> Iterator[bytes]:
     while chunk := _read_some(descriptor):
         *whole, rest = chunk.split(b"\n")
         for part in whole:
-            if not too_long and len(held) + len(part) <= _LINE_BYTES_MAX and _is_sane(line := bytes(held) + part):
+            if (
+                not too_long
+                and len(held) + len(part) <= _LINE_BYTES_MAX
+                and _is_sane(line := bytes(held) + part)
+            ):
                 yield line
             held.clear()
             too_long = False

@@ -112,6 +112,11 @@ def _unreachable(upstream: Upstream, why: str) -> HttpError:
 
 def _reason(error: BaseException) -> str:
     """The reason, in the system's words: those of libraries name addresses, which are nobody's business here."""
-    if not isinstance(error, OSError) or isinstance(error, ssl.SSLError) or not error.errno or error.errno < 0:
+    if (
+        not isinstance(error, OSError)
+        or isinstance(error, ssl.SSLError)
+        or not error.errno
+        or error.errno < 0
+    ):
         return type(error).__name__
     return os.strerror(error.errno).lower()

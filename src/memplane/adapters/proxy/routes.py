@@ -143,8 +143,8 @@ class Proxy:
             changes = chat_request.with_model(model) if chat_request is not None and model is not None else []
             content = chat_request.effective(changes) if chat_request is not None else body
             counted = body if request.operation is not None else None
-            named: str = model or await decoded(counted, model_in, counted)
-            done = await until_disconnect(receive, lambda: carrier.without_memory(content, named))
+            in_body = await decoded(counted, model_in, counted)
+            done = await until_disconnect(receive, lambda: carrier.without_memory(content, model or in_body))
         if not done:
             raise ClientDisconnect
 
