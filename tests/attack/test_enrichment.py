@@ -2,12 +2,11 @@
 
 import threading
 
-from stub_embedder import StubEmbedder
-
 from memplane import Memplane
 from memplane.extract.catalog import load_catalog
 from memplane.extract.rules import extract
 from memplane.worker.pace import Pace, Speed
+from stub_embedder import StubEmbedder
 
 
 def test_facts_are_read_from_the_beginning_of_a_long_message():
