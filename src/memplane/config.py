@@ -12,6 +12,7 @@ from memplane.errors import SettingsInvalid
 
 DATA_DEFAULT = "~/.memplane"
 SESSION_HISTORY_MAX_BYTES = 268_435_456
+WIPE_NOW_BYTES_MAX = 256 * 1024 * 1024
 
 _PASSWORD = re.compile(r"(?<=//)([^:/@]*):.*@")
 _ALMOST_URL = re.compile(r"\s*postgres[a-z0-9+.-]*:", re.IGNORECASE)
@@ -129,7 +130,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Token budget for memory an agent loads at start."""
     budget_window_tokens: int = 1_000_000
     """Context window of the agent's model, in tokens."""
-    wipe_now_bytes_max: int = 256 * 1024 * 1024
+    wipe_now_bytes_max: int = WIPE_NOW_BYTES_MAX
     """A larger space is not rewritten on every forget; its receipts say `off_disk: false` until `wipe`."""
     redact_ledger: bool = False
     """Redact secrets before they reach the ledger. When off, the ledger keeps the original text and only derived data is

@@ -233,9 +233,11 @@ class Engine:
         self._stores.accounts().add({}, oldest=self.clock() // DAY - RETENTION_DAYS)
 
     def _daily_maintenance(self, tenant: str, owner: str) -> None:
-        """Once a day: run the daily jobs, then compaction and retention, erase expired facts and purge old superseded
-        memories. Failures are retried with back-off, like enrichment."""
+        """Finish erasures that were interrupted. Once a day: run the daily jobs, then compaction and retention, erase expired facts
+        and purge old superseded memories. Failures are retried with back-off, like enrichment."""
         now = self.clock()
+        with self._stores.open(tenant, owner, create=False) as store:
+            self._stores.finish_erasures(store, tenant, owner)
         today = day_of(now)
         space = self.space(owner, tenant=tenant, caller=Caller(adapter="retention"))
         if space.ledger.bookmark(_MAINTENANCE_BOOKMARK) == today:

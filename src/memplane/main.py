@@ -136,7 +136,7 @@ def stores_of(settings: Settings) -> Stores:
                 f"data: {settings.data} is a file; give a directory, or postgresql://user@host/name"
             )
         key = None if settings.key is None else parse_key(settings.key)
-        return Stores(SqliteEngine(folder, key))
+        return Stores(SqliteEngine(folder, key), wipe_bytes_max=settings.wipe_now_bytes_max)
     if settings.key is not None:
         raise SettingsInvalid(
             "key: Memplane does not encrypt a database; use disk encryption and unset MEMPLANE_KEY"

@@ -465,8 +465,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     digest: str = ""
     """The chain's digest at that position; verification must still reproduce it."""
     off_disk: bool | None = True
-    """Whether the erased bytes are off the disk. None for a receipt read from the ledger. False if a reader held old pages
-    open or the space is too large to rewrite on every forget; `wipe` rewrites it."""
+    """Whether the erased bytes are off the disk. False while a reader has old pages open, after a process was killed, or if the
+    space is too large to rewrite on every forget: the background worker or the next open finishes the first two, `wipe` all. None
+    for a dry run."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):

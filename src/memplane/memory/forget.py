@@ -20,14 +20,15 @@ from memplane.storage.episodes import OpenSitting
 from memplane.storage.filter import ForgetScope
 from memplane.storage.ledger import LedgerRow
 from memplane.storage.numbers import TURNS_PER_ENTRY_MAX, turn_number
+from memplane.storage.state import ErasureStep
 from memplane.storage.store import Reader, Writer
 from memplane.types import PAUSE, REBUILD, Entry, Memory, Op, Receipt, State, Turn
 
 # Receipts, read from the ledger.
 
 
-def receipt_of(row: LedgerRow) -> Receipt:
-    """The receipt in the row of a forget."""
+def receipt_of(row: LedgerRow, reader: Reader) -> Receipt:
+    """The receipt in the row of a forget, as far as it is carried out."""
     payload = decode(row.entry)
     assert isinstance(payload, ForgetPayload)
     return Receipt(
@@ -38,7 +39,7 @@ def receipt_of(row: LedgerRow) -> Receipt:
         at=to_datetime(payload.at),
         seq=row.position,
         digest=row.digest.hex(),
-        off_disk=None,
+        off_disk=all(row.position <= reader.state.erased(step).position for step in ErasureStep),
     )
 
 

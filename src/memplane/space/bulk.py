@@ -86,7 +86,9 @@ def merge_drafts(
         taken = store.write(work)
         if taken.erased or taken.unrecorded:
             context.parts.indexes.drop(context.tenant, context.owner)
-            store.wipe(bytes_max=context.settings.wipe_now_bytes_max)
+            context.parts.stores.erasures(store, context.tenant, context.owner).finish(
+                bytes_max=context.settings.wipe_now_bytes_max
+            )
         context.derive_again(store)
     context.parts.notify(context.tenant, context.owner)
     added = sum(not draft.erased for draft in taken.fresh)

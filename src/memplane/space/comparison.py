@@ -41,7 +41,7 @@ def compare(
     return Comparison(
         learned=tuple(sanitized_memory(memory, now) for memory in learned[:limit]),
         changed=tuple(_change(reader, memory, end, now) for memory in replaced[:limit]),
-        forgotten=tuple(receipt_of(row) for row in forgets[:limit]),
+        forgotten=tuple(receipt_of(row, reader) for row in forgets[:limit]),
         more=frozenset(name for name, length in lengths.items() if length > limit),
     )
 

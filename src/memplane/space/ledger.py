@@ -184,7 +184,7 @@ class Ledger:
     def receipts(self) -> list[Receipt]:
         """The receipts of all forgets, oldest first."""
         with self._context.read() as reader:
-            return [receipt_of(row) for row in reader.ledger.forgets()]
+            return [receipt_of(row, reader) for row in reader.ledger.forgets()]
 
     def newest_receipts(self, *, limit: int = 50, offset: int = 0) -> list[Receipt]:
         """A page of receipts, newest first."""
@@ -192,22 +192,23 @@ class Ledger:
         check_counts(offset=offset)
         with self._context.read() as reader:
             found = reader.ledger.forgets_between(-INSTANT_MAX, INSTANT_MAX, limit=limit, offset=offset)
-            return [receipt_of(row) for row in found]
+            return [receipt_of(row, reader) for row in found]
 
     def receipt(self, receipt_id: str) -> Receipt:
         """One receipt by its id."""
         check_query(id=receipt_id)
         with self._context.read() as reader:
             row = reader.ledger.forget(receipt_id)
-        if row is None:
-            raise NotFound("receipt", receipt_id)
-        return receipt_of(row)
+            if row is None:
+                raise NotFound("receipt", receipt_id)
+            return receipt_of(row, reader)
 
     def wipe(self) -> bool:
         """Rewrite the files, so that they contain no forgotten bytes: for a receipt that says `off_disk: false`. Returns False
         while another reader prevents it."""
-        with self._context.store() as store:
-            return store.wipe()
+        context = self._context
+        with context.store() as store:
+            return context.parts.stores.erasures(store, context.tenant, context.owner).finish(bytes_max=None)
 
     def audit(
         self, *, since: Moment | None = None, until: Moment | None = None, limit: int = 1_000

@@ -97,7 +97,7 @@ class Locator:
             return None
         with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
             (row,) = reader.ledger.rows(after=reader.ledger.known([receipt_id])[receipt_id] - 1, limit=1)
-            return receipt_of(row)
+            return receipt_of(row, reader)
 
     # ── spaces the directory may not know all of ─────────────────────────────────────────────────────────────────
 
@@ -123,7 +123,7 @@ class Locator:
         now = self._clock()
         try:
             with self._stores.open(tenant, owner, create=False) as store, store.read() as reader:
-                receipts = [receipt_of(row) for row in reader.ledger.forgets()]
+                receipts = [receipt_of(row, reader) for row in reader.ledger.forgets()]
                 documents = [head.id for head in reader.documents.heads()]
                 collections = [
                     collection.id

@@ -631,6 +631,7 @@ class Space:
             reason=reason,
             at=to_datetime(self._context.clock()),
             dry_run=True,
+            off_disk=None,
         )
 
     def _read_before_replacing(self, memory_id: str) -> None:

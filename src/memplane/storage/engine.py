@@ -127,9 +127,13 @@ class Database(Protocol):
         After a commit every process sees the changes, and they survive a killed process; if `durable`, also a loss of power.
         Without `wait`, raises `StorageBusy` rather than wait for another writer."""
 
-    def wipe(self, *, bytes_max: int | None = None) -> bool:
+    own_files: ClassVar[bool]
+    """Whether files belong to this database alone, so that wiping them touches nothing else."""
+
+    def wipe(self, *, bytes_max: int | None = None, retry: bool = False) -> bool:
         """Leave no erased byte in any file. Returns False if a reader prevents it for now, or if the database is larger than
-        `bytes_max`: rewriting it blocks writers, and is better done at a quiet time."""
+        `bytes_max`: rewriting it blocks writers, and is better done at a quiet time. With `retry`, it returns False at once in both
+        cases, without a part of the work."""
 
     def check(self) -> list[str]:
         """Problems with the files, as sentences; an empty list if there are none."""

@@ -1,6 +1,7 @@
 """The state of a space: how far each step of processing is, small named values, and pinned recall texts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -47,6 +48,22 @@ class Marks(msgspec.Struct, frozen=True):
         return before is None or (self.generation == before.generation and self != before)
 
 
+class ErasureStep(StrEnum):
+    """What is left to do when a forget is committed."""
+
+    DISK = "disk"
+    """Rewrite the files, so that no erased byte is left in them."""
+    CATALOG = "catalog"
+    """Drop the ids of erased documents from the catalog."""
+
+
+class ErasureMark(msgspec.Struct, frozen=True):
+    """How far a step is: it is done for so many erasures, up to this position of the ledger."""
+
+    erasures: int = 0
+    position: int = 0
+
+
 class StateReader(SessionReader):
     """Reads of a space's state."""
 
@@ -68,6 +85,11 @@ class StateReader(SessionReader):
         pinned texts, since they may contain what was erased."""
         found = self._session.one("erasures")
         return int(found[0])
+
+    def erased(self, step: ErasureStep) -> ErasureMark:
+        """How far this step of erasing is; `erasures` counts more while it is pending."""
+        noted = self._session.note(f"erased:{step}")
+        return ErasureMark() if noted is None else ErasureMark(*map(int, noted.split()))
 
     def marks(self) -> Marks:
         """How far the space is; cheap at any size."""
@@ -107,6 +129,12 @@ class StateWriter(StateReader):
         self._session.set_note("lost_vectors", "1")
         self.set_derived(0)
         self.set_cursor(0)
+
+    def set_erased(self, done: Mapping[ErasureStep, ErasureMark]) -> None:
+        """Record that these steps are done up to these marks."""
+        for step, mark in done.items():
+            if mark.erasures >= self.erased(step).erasures:
+                self._session.set_note(f"erased:{step}", f"{mark.erasures} {mark.position}")
 
     def set_note(self, name: str, value: str) -> None:
         """Store a small named value."""

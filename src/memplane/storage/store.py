@@ -117,7 +117,7 @@ class Store:
         return self._commits.run(work)
 
     def wipe(self, *, bytes_max: int | None = None) -> bool:
-        """See `Database.wipe`."""
+        """See `Database.wipe`. `Stores.erasures` also records that it is done."""
         return self.database.wipe(bytes_max=bytes_max)
 
     def check(self) -> list[str]:

@@ -75,7 +75,12 @@ LEDGER = _table(
     change=RowStability.LEDGER,
 )
 PAYLOAD = _table("payload", "position", "salt body", change=RowStability.ERASED, heavy="body")
-META = _table("meta", "name", "value", only="name <> 'indexed' AND substr(name, 1, 9) <> 'searched:'")
+META = _table(
+    "meta",
+    "name",
+    "value",
+    only="name <> 'indexed' AND substr(name, 1, 9) <> 'searched:' AND substr(name, 1, 7) <> 'erased:'",
+)
 SPACE_TABLES = (
     LEDGER,
     _table("variant", "id", "base", change=RowStability.GROWS),

@@ -154,7 +154,9 @@ class DocumentsHandler:
         document_id = call.path_params["document_id"]
         _, space = self._locator.space_with(call, ResourceKind.DOCUMENT, document_id)
         receipt = space.documents.delete(document_id)
-        return answer(DocumentDeleted(document_id=document_id, receipt_id=receipt.id))
+        return answer(
+            DocumentDeleted(document_id=document_id, receipt_id=receipt.id, off_disk=receipt.off_disk)
+        )
 
 
 def _content(body: UploadBody) -> tuple[str | bytes, str | None]:

@@ -69,7 +69,9 @@ def forget(call: HttpCall) -> Response:
         everything=all(condition is None for condition in narrowed),
         reason="forgotten through the CLAIV API",
     )
-    return answer(ForgetResponse(receipt_id=receipt.id, deleted_counts=counts_of(receipt)))
+    return answer(
+        ForgetResponse(receipt_id=receipt.id, deleted_counts=counts_of(receipt), off_disk=receipt.off_disk)
+    )
 
 
 def feedback(call: HttpCall) -> Response:

@@ -80,6 +80,7 @@ def receipt_of(receipt: Receipt, owner: str) -> DeletionReceipt:
         deleted_counts=counts_of(receipt),
         seq=receipt.seq,
         digest=receipt.digest,
+        off_disk=receipt.off_disk,
     )
 
 

@@ -183,8 +183,11 @@ class DeletedCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """`off_disk` is a Memplane addition: whether the erased bytes are off the disk already."""
+
     receipt_id: str
     deleted_counts: DeletedCounts
+    off_disk: bool | None
 
 
 class DeletionScope(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,8 +203,8 @@ class DeletionScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeletionReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """Proof of a forget. `seq` and `digest` are Memplane additions: the position in the ledger and the chain's digest
-    there."""
+    """Proof of a forget. `seq`, `digest` and `off_disk` are Memplane additions: the position in the ledger, the chain's digest
+    there, and whether the erased bytes are off the disk."""
 
     receipt_id: str
     scope: DeletionScope
@@ -210,6 +213,7 @@ class DeletionReceipt(msgspec.Struct, frozen=True, kw_only=True):
     deleted_counts: DeletedCounts
     seq: int
     digest: str
+    off_disk: bool | None
 
 
 class ReceiptList(msgspec.Struct, frozen=True, kw_only=True):
@@ -292,10 +296,11 @@ class DocumentRead(DocumentItem, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DocumentDeleted(msgspec.Struct, frozen=True, kw_only=True):
-    """`receipt_id` is a Memplane addition."""
+    """`receipt_id` and `off_disk` are Memplane additions."""
 
     document_id: str
     receipt_id: str
+    off_disk: bool | None
     deleted: Literal[True] = True
 
 

@@ -31,6 +31,7 @@ from memplane.config import Settings
 from memplane.engine import Engine
 from memplane.server.endpoint import Adapter, Endpoint, HttpCall, Query
 from memplane.server.responses import NDJSON, TEXT
+from memplane.types import Receipt
 
 ADAPTER = "plane"
 
@@ -212,4 +213,8 @@ def forget(call: HttpCall) -> Response:
     if not ids:
         raise bad_request("entry_ids is required")
     receipt = space.forget(entries=ids, reason=(asked.reason or "").strip())
-    return Response(status_code=204, media_type=TEXT, headers={"x-memplane-receipt": receipt.id})
+    return Response(status_code=204, media_type=TEXT, headers=_receipt_headers(receipt))
+
+
+def _receipt_headers(receipt: Receipt) -> dict[str, str]:
+    return {"x-memplane-receipt": receipt.id, "x-memplane-off-disk": "true" if receipt.off_disk else "false"}

@@ -171,7 +171,7 @@ BRIEF = record(
 )
 BLOCK = record({"id": TEXT, "kind": TEXT, "source": TEXT, "text": TEXT, "ts": TEXT, "score": NUMBER})
 RECALL_TEXT = record({"text": TEXT, "tokens": COUNT, "blocks": listed(BLOCK), "degraded": listed(TEXT)})
-DELETED = record({"deleted": FLAG, "id": TEXT, "receipt": TEXT})
+DELETED = record({"deleted": FLAG, "id": TEXT, "receipt": TEXT, "off_disk": {"type": ["boolean", "null"]}})
 
 
 # ── tools ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -243,7 +243,7 @@ def _delete(space: Space, given: Arguments) -> McpToolResult:
     receipt = space.delete(given["id"])
     return McpToolResult(
         f"Deleted {one_line(given['id'])}; the receipt is {receipt.id}.",
-        {"deleted": True, "id": given["id"], "receipt": receipt.id},
+        {"deleted": True, "id": given["id"], "receipt": receipt.id, "off_disk": receipt.off_disk},
     )
 
 

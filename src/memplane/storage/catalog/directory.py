@@ -92,6 +92,10 @@ class Directory:
             self._catalog.write(work)
             self._catalog.wipe()
 
+    def wipe(self) -> None:
+        """Leave no dropped id on the disk; `drop` does this by itself."""
+        self._catalog.wipe()
+
     def of(self, tenant: str, kind: ResourceKind, owner: str) -> list[str]:
         """Every id noted for an owner."""
         return [id_ for (id_,) in self._catalog.read("places_of", tenant=tenant, sort=kind, owner=owner)]

@@ -20,6 +20,7 @@ class PostgresDatabase:
     """See `Database`. Readers see a snapshot. Writers, in any process, follow each other: each locks the space's own row."""
 
     single_writer: ClassVar[bool] = True
+    own_files: ClassVar[bool] = False
     fatal: ClassVar[tuple[type[Exception], ...]] = FATAL
 
     def __init__(self, connections: Connections, place: SpaceKey) -> None:
@@ -40,7 +41,7 @@ class PostgresDatabase:
         ) as connection:
             yield PostgresConnection(connection, self.place)
 
-    def wipe(self, *, bytes_max: int | None = None) -> bool:
+    def wipe(self, *, bytes_max: int | None = None, retry: bool = False) -> bool:  # noqa: ARG002 - see `Database`
         """Spaces share files, so this rewrites those of all spaces; never with a limit. The database's log and its backups keep
         what they hold until they are recycled; see docs/guides/postgresql.md."""
         return bytes_max is None and self._connections.rewrite()
@@ -58,6 +59,7 @@ class PostgresCatalog:
     catalog: if works shared a commit here, threads could wait for each other's connections."""
 
     single_writer: ClassVar[bool] = False
+    own_files: ClassVar[bool] = False
     fatal: ClassVar[tuple[type[Exception], ...]] = FATAL
 
     def __init__(self, connections: Connections) -> None:
@@ -74,7 +76,7 @@ class PostgresCatalog:
         with self._connections.transaction(_begin("BEGIN", durable=durable, wait=wait)) as connection:
             yield PostgresConnection(connection, None)
 
-    def wipe(self, *, bytes_max: int | None = None) -> bool:  # noqa: ARG002 - nothing is rewritten
+    def wipe(self, *, bytes_max: int | None = None, retry: bool = False) -> bool:  # noqa: ARG002 - nothing is rewritten
         """The database cleans up after itself."""
         return True
 

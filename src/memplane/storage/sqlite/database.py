@@ -12,7 +12,7 @@ from memplane.errors import StorageBusy
 from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_sqlite_errors
 from memplane.storage.sqlite.migrate import migrate
 from memplane.storage.sqlite.statements import SQL, SqliteConnection
-from memplane.storage.sqlite.wipe import leave_nothing
+from memplane.storage.sqlite.wipe import is_larger, leave_nothing
 
 FATAL = (apsw.FullError, apsw.IOError, apsw.CorruptError, apsw.NotADBError)
 
@@ -25,6 +25,7 @@ class SqliteDatabase:
     """See `Database`. One connection writes, a few read."""
 
     single_writer: ClassVar[bool] = True
+    own_files: ClassVar[bool] = True
     fatal: ClassVar[tuple[type[Exception], ...]] = FATAL
 
     def __init__(self, path: Path, key: str | None) -> None:
@@ -55,12 +56,14 @@ class SqliteDatabase:
     def write(self, *, durable: bool = True, wait: bool = True) -> AbstractContextManager[SqliteConnection]:
         return writing(lambda: self._writer, self.path, self._writing, SQL, durable=durable, wait=wait)
 
-    def wipe(self, *, bytes_max: int | None = None) -> bool:
+    def wipe(self, *, bytes_max: int | None = None, retry: bool = False) -> bool:
         try:
             with self._writing, translate_sqlite_errors(self.path):
                 # This blocks other writers, so a reader that takes longer is not waited for.
-                self._writer.set_busy_timeout(_WIPE_WAIT_MS)
+                self._writer.set_busy_timeout(_TRY_WAIT_MS if retry else _WIPE_WAIT_MS)
                 try:
+                    if retry and is_larger(self._writer, bytes_max):
+                        return False
                     return leave_nothing(self._writer, bytes_max)
                 finally:
                     self._writer.set_busy_timeout(BUSY_MS)

@@ -22,11 +22,17 @@ def leave_nothing(connection: apsw.Connection, bytes_max: int | None) -> bool:
     rewriting the file, if it is larger than `bytes_max`."""
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     _merge_stale_separators(connection)
-    small = bytes_max is None or connection.pragma("page_count") * connection.pragma("page_size") <= bytes_max
+    small = not is_larger(connection, bytes_max)
     if small:
         connection.execute("VACUUM")
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     return small
+
+
+def is_larger(connection: apsw.Connection, bytes_max: int | None) -> bool:
+    """Whether a file is larger than this."""
+    size: int = connection.pragma("page_count") * connection.pragma("page_size")
+    return bytes_max is not None and size > bytes_max
 
 
 def _merge_stale_separators(connection: apsw.Connection) -> None:

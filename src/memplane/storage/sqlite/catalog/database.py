@@ -24,6 +24,7 @@ class SqliteCatalog:
     opens again with the next use."""
 
     single_writer: ClassVar[bool] = True
+    own_files: ClassVar[bool] = True
     fatal: ClassVar[tuple[type[Exception], ...]] = FATAL
 
     def __init__(self, path: Path, key: str | None) -> None:
@@ -48,8 +49,10 @@ class SqliteCatalog:
     def write(self, *, durable: bool = True, wait: bool = True) -> AbstractContextManager[SqliteConnection]:
         return writing(self._opened_writer, self._path, self._writing, SQL, durable=durable, wait=wait)
 
-    def wipe(self, *, bytes_max: int | None = None) -> bool:  # noqa: ARG002 - nothing is rewritten
+    def wipe(self, *, bytes_max: int | None = None, retry: bool = False) -> bool:  # noqa: ARG002 - nothing is rewritten
         """The write-ahead log holds pages as they were. Raises `StorageBusy` if a reader is active."""
+        if not self._path.exists():
+            return True
         with self._writing, translate_sqlite_errors(self._path):
             self._opened_writer().wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         return True
