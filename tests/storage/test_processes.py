@@ -18,7 +18,8 @@ from tests.support.process_workers import OWNER, PATIENCE_SECONDS
 from engines import both_engines, fresh_folder
 from memplane import Memplane, State
 from memplane.memory.supersession import chain_of
-from memplane.storage.sqlite.engine import OPEN_SPACES_MAX, SqliteEngine
+from memplane.storage.sqlite.budget import OPEN_SPACES_MAX
+from memplane.storage.sqlite.engine import SqliteEngine
 from memplane.storage.stores import Stores
 from memplane.types import NewEntry, Op
 

@@ -20,9 +20,10 @@ BUSY_MS = 60_000
 CIPHER = "aegis"  # AEGIS-256: authenticated, 256-bit key
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 PLAIN_HEADER = b"SQLite format 3\0"
+CACHE_KIB = 8_192
+"""The largest page cache of one connection."""
 
 _KEY_HEX_CHARS = 64
-_CACHE_KIB = 8_192
 _CHECKPOINT_PAGES = 4_000
 
 
@@ -36,14 +37,16 @@ def parse_key(value: str) -> str:
     return key
 
 
-def connect(path: Path, key: str | None, *, create: bool = False) -> apsw.Connection:
+def connect(
+    path: Path, key: str | None, *, create: bool = False, cache_kib: int = CACHE_KIB
+) -> apsw.Connection:
     """Open one file. Raises `KeyMismatch` if it is encrypted with another key."""
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
     with translate_sqlite_errors(path):
         connection = apsw.Connection(str(path), flags=flags)
     try:
         with translate_sqlite_errors(path):
-            _configure(connection, path, key)
+            _configure(connection, path, key, cache_kib)
     except BaseException:
         connection.close()
         raise
@@ -56,7 +59,7 @@ def use_key(connection: apsw.Connection, key: str | None) -> None:
         connection.pragma("key", f"raw:{key}")
 
 
-def _configure(connection: apsw.Connection, path: Path, key: str | None) -> None:
+def _configure(connection: apsw.Connection, path: Path, key: str | None, cache_kib: int) -> None:
     connection.set_busy_timeout(BUSY_MS)
     connection.convert_binding = _bind_list
     # A process with the wrong key must not checkpoint the log of a crashed one when it closes the file.
@@ -68,7 +71,7 @@ def _configure(connection: apsw.Connection, path: Path, key: str | None) -> None
     connection.pragma("secure_delete", "on")
     connection.pragma("synchronous", "full")
     connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
-    connection.pragma("cache_size", -_CACHE_KIB)
+    connection.pragma("cache_size", -cache_kib)
     connection.pragma("trusted_schema", "off")
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     # Without it, a parameter that may decide whether a partial index serves has the statement prepared again with every

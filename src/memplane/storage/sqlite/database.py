@@ -9,7 +9,8 @@ from typing import ClassVar
 import apsw
 
 from memplane.errors import StorageBusy
-from memplane.storage.sqlite.connection import BUSY_MS, connect, translate_sqlite_errors
+from memplane.storage.sqlite.budget import ConnectionBudget
+from memplane.storage.sqlite.connection import BUSY_MS, translate_sqlite_errors
 from memplane.storage.sqlite.migrate import migrate
 from memplane.storage.sqlite.statements import SQL, SqliteConnection
 from memplane.storage.sqlite.wipe import is_larger, leave_nothing
@@ -28,19 +29,20 @@ class SqliteDatabase:
     own_files: ClassVar[bool] = True
     fatal: ClassVar[tuple[type[Exception], ...]] = FATAL
 
-    def __init__(self, path: Path, key: str | None) -> None:
+    def __init__(self, path: Path, key: str | None, budget: ConnectionBudget | None = None) -> None:
         self.path = path
+        self._budget = budget or ConnectionBudget()
         self.attached: object | None = None
         self._key = key
         self._readers: list[apsw.Connection] = []
         self._readers_lock = threading.Lock()
         self._writing = threading.Lock()
-        self._writer = connect(path, key)
+        self._writer = self._budget.open(path, key)
         try:
             with translate_sqlite_errors(path):
                 migrate(self._writer, path.name)
         except BaseException:
-            self._writer.close()
+            self._budget.close(self._writer)
             raise
 
     @contextmanager
@@ -72,36 +74,43 @@ class SqliteDatabase:
 
     def check(self) -> list[str]:
         # A new connection: FTS5 would compare the file with what a used one remembers of the index.
-        connection = connect(self.path, self._key)
+        connection = self._budget.open(self.path, self._key)
         try:
             with translate_sqlite_errors(self.path):
                 found = [str(text) for (text,) in connection.execute("PRAGMA integrity_check").fetchall()]
         finally:
-            connection.close()
+            self._budget.close(connection)
         return [] if found == ["ok"] else found
 
     def close(self) -> None:
+        self.close_idle()
+        with self._writing:
+            self._budget.close(self._writer)
+
+    def close_idle(self) -> int:
+        """Close the connections that nobody reads from; returns how many."""
         with self._readers_lock:
             readers, self._readers = self._readers, []
+        self._budget.reader_left(len(readers))
         for connection in readers:
-            connection.close()
-        with self._writing:
-            self._writer.close()
+            self._budget.close(connection)
+        return len(readers)
 
     def _borrow(self) -> apsw.Connection:
         with self._readers_lock:
             if self._readers:
+                self._budget.reader_left()
                 return self._readers.pop()
-        return connect(self.path, self._key)
+        return self._budget.open(self.path, self._key)
 
     def _give_back(self, connection: apsw.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         with self._readers_lock:
-            if len(self._readers) < _IDLE_READERS_MAX:
+            if len(self._readers) < _IDLE_READERS_MAX and self._budget.may_keep_reader():
                 self._readers.append(connection)
                 return
-        connection.close()
+        self._budget.close(connection)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from memplane.errors import NotFound
+from memplane.storage.sqlite.budget import ConnectionBudget
 from memplane.storage.sqlite.catalog.database import SqliteCatalog
 from memplane.storage.sqlite.database import SqliteDatabase
 from memplane.storage.sqlite.files import (
@@ -17,7 +18,6 @@ from memplane.storage.sqlite.files import (
 )
 from memplane.storage.sqlite.names import directory_name, label_path, owners_below, space_path, tenants_below
 
-OPEN_SPACES_MAX = 64
 CATALOG = "catalog.db"
 
 _Name = tuple[str, str]
@@ -37,10 +37,12 @@ class _Slot:
 class SqliteEngine:
     """See `StorageEngine`: a data directory. Any number of processes may have it open."""
 
-    def __init__(self, root: Path, key: str | None = None, *, open_max: int = OPEN_SPACES_MAX) -> None:
+    def __init__(self, root: Path, key: str | None = None, *, open_max: int | None = None) -> None:
         self._root = root
         self._key = key
-        self._open_max = open_max
+        self._budget = ConnectionBudget()
+        self._budget.reclaim = self._close_unused
+        self._open_max = self._budget.spaces_max if open_max is None else open_max
         self._slots: OrderedDict[_Name, _Slot] = OrderedDict()
         self._lock = threading.Lock()
         self._catalogs: WeakSet[SqliteCatalog] = WeakSet()
@@ -68,7 +70,7 @@ class SqliteEngine:
         return rekey_file(self._path((tenant, owner)), self._key, new_key)
 
     def catalog(self) -> SqliteCatalog:
-        made = SqliteCatalog(self._root / CATALOG, self._key)
+        made = SqliteCatalog(self._root / CATALOG, self._key, self._budget)
         self._catalogs.add(made)
         return made
 
@@ -124,11 +126,14 @@ class SqliteEngine:
                 if not path.exists() and not path.is_symlink():
                     if not create:
                         raise NotFound("space", name[1])
-                    label = label_path(path)
-                    create_file(path, self._key, label=None if label is None else (label, name[1]))
+                    self._budget.within_limits(lambda: self._create(path, name[1]))
                 check_file(path)
-                slot.database = SqliteDatabase(path, self._key)
+                slot.database = SqliteDatabase(path, self._key, self._budget)
             return slot.database
+
+    def _create(self, path: Path, owner: str) -> None:
+        label = label_path(path)
+        create_file(path, self._key, label=None if label is None else (label, owner))
 
     def release(self, name: _Name, slot: _Slot) -> None:
         closing = []
@@ -141,11 +146,22 @@ class SqliteEngine:
         for database in closing:
             database.close()
 
-    def _idle(self) -> list[SqliteDatabase]:
+    def _idle(self, keep: int | None = None) -> list[SqliteDatabase]:
         """Take out the databases used longest ago, as many as are open beyond the bound."""
         idle = [name for name, slot in self._slots.items() if slot.users == 0]
-        slots = [self._slots.pop(name) for name in idle[: len(self._slots) - self._open_max]]
+        beyond = len(self._slots) - (self._open_max if keep is None else keep)
+        slots = [self._slots.pop(name) for name in idle[: max(0, beyond)]]
         return [slot.database for slot in slots if slot.database is not None]
+
+    def _close_unused(self) -> int:
+        """Close idle readers and the older half of the databases that nobody uses; returns how many."""
+        with self._lock:
+            unused = sum(slot.users == 0 for slot in self._slots.values())
+            closing = self._idle(len(self._slots) - (unused + 1) // 2)
+            staying = [slot.database for slot in self._slots.values() if slot.database is not None]
+        for database in closing:
+            database.close()
+        return len(closing) + sum(database.close_idle() for database in staying)
 
     def _forget_slot(self, name: _Name) -> None:
         with self._lock:

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import apsw
 
-from memplane.storage.sqlite.connection import connect, translate_sqlite_errors
+from memplane.storage.sqlite.budget import ConnectionBudget
+from memplane.storage.sqlite.connection import translate_sqlite_errors
 from memplane.storage.sqlite.database import FATAL, writing
 from memplane.storage.sqlite.files import check_file, create_file
 from memplane.storage.sqlite.migrate import migrate
@@ -27,8 +28,9 @@ class SqliteCatalog:
     own_files: ClassVar[bool] = True
     fatal: ClassVar[tuple[type[Exception], ...]] = FATAL
 
-    def __init__(self, path: Path, key: str | None) -> None:
+    def __init__(self, path: Path, key: str | None, budget: ConnectionBudget | None = None) -> None:
         self._path = path
+        self._budget = budget or ConnectionBudget()
         self.key = key
         self.attached: object | None = None
         self._reader: apsw.Connection | None = None
@@ -64,28 +66,28 @@ class SqliteCatalog:
     def close(self) -> None:
         with self._reading:
             if self._reader is not None:
-                self._reader.close()
+                self._budget.close(self._reader)
             self._reader = None
         with self._writing:
             if self._writer is not None:
-                self._writer.close()
+                self._budget.close(self._writer)
             self._writer = None
 
     def _opened_writer(self) -> apsw.Connection:
         if self._writer is None:
             with translate_sqlite_errors(self._path):
                 if not self._path.exists():
-                    create_file(self._path, self.key, package=PACKAGE)
+                    self._budget.within_limits(lambda: create_file(self._path, self.key, package=PACKAGE))
                 self._writer = self._opened()
         return self._writer
 
     def _opened(self) -> apsw.Connection:
         check_file(self._path)
-        connection = connect(self._path, self.key)
+        connection = self._budget.open(self._path, self.key)
         try:
             migrate(connection, self._path.name, package=PACKAGE)
         except BaseException:
-            connection.close()
+            self._budget.close(connection)
             raise
         return connection
 
