@@ -250,3 +250,27 @@ def test_what_a_forgotten_statement_decided_stays_decided(said, forgotten, live)
 @pytest.mark.parametrize("machine", [Everything, ForgettingWhatAgrees])
 def test_whatever_was_derived_is_derived_again(machine):
     run_machine(machine, 20, steps=15, thorough=600)
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["contested", "superseded"])
+def test_more_rivals_than_are_compared_are_derived_again(later):
+    """
+    A statement is compared with so many others at most. Forgetting one of them brings no other into the comparison.
+    """
+    machine = DerivedMachine()
+    for number in range(70):
+        machine.entries.append(
+            machine.space.retain(f"I live in Town{chr(97 + number // 26)}{chr(97 + number % 26)}").id
+        )
+        machine.clock.advance(seconds=20)
+    machine.space.enrich()
+    if later:
+        machine.clock.advance(days=2)
+        machine.space.retain("I live in Lisbon")
+        machine.space.enrich()
+    conflicts = machine.everything()["conflicts"]
+    for forgotten in ([2], [30, 31], [21], [60]):
+        machine.space.forget(entries=[machine.entries[number] for number in forgotten])
+
+    assert later or conflicts
+    machine.teardown()

@@ -9,7 +9,7 @@ from memplane.extract.claims import decode_claim, importance_of, should_be_hot, 
 from memplane.extract.conflict import LATER, ConflictOutcome, KnownMemory, decide_conflict, replay_decision
 from memplane.extract.proposition import Proposition, Tense
 from memplane.extract.relevance import Question
-from memplane.storage.claims import Evidence
+from memplane.storage.claims import Evidence, RivalWindow, noting_window
 from memplane.storage.store import Writer
 from memplane.types import Memory, State, Tier
 
@@ -18,14 +18,22 @@ _RIVAL_WORDS_MAX = 12
 
 
 def file_memory(
-    writer: Writer, memory: Memory, catalog: PredicateCatalog, *, decided: ConflictOutcome | None = None
+    writer: Writer,
+    memory: Memory,
+    catalog: PredicateCatalog,
+    *,
+    decided: ConflictOutcome | None = None,
+    window: RivalWindow | None = None,
 ) -> None:
-    """Applying the same memory again changes nothing."""
+    """Applying the same memory again changes nothing. `decided` and `window` are the recorded outcome, and how far it was
+    compared, if that cannot be computed again."""
     if memory.claim is None or writer.memories.get(memory.id) is not None:
         return
     claim = decode_claim(memory.claim)
     plan = _is_plan(memory, claim)
-    said = [(rival, decode_claim(rival.claim or "")) for rival in _rivals(writer, memory, claim)]
+    found, reached = _rivals(writer, memory, claim, window)
+    memory = noting_window(memory, reached)
+    said = [(rival, decode_claim(rival.claim or "")) for rival in found]
     rivals = [(rival, other) for rival, other in said if _is_plan(rival, other) is plan]
     known = [_known_memory(rival, other, claim) for rival, other in rivals]
     text = memory.quote or ""
@@ -90,16 +98,19 @@ def _is_plan(memory: Memory, claim: Proposition) -> bool:
     return bool(once) and all(time.begin > memory.created_at for time in once)
 
 
-def _rivals(writer: Writer, memory: Memory, claim: Proposition) -> list[Memory]:
+def _rivals(
+    writer: Writer, memory: Memory, claim: Proposition, window: RivalWindow | None
+) -> tuple[list[Memory], RivalWindow]:
     """Only memories of the same scope: what is true in one project says nothing about another."""
     words = Question(f"{claim.object_text} {claim.replaces} {claim.topic}").words[:_RIVAL_WORDS_MAX]
-    return writer.claims.rivals(
+    return writer.claims.rivals_within(
         memory.subject or "",
         claim.predicate,
         words,
         limit=_RIVALS_MAX,
         topic=claim.topic,
         within=memory.within,
+        window=window,
     )
 
 

@@ -73,6 +73,8 @@ class ForgetEffects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """What a forgotten memory superseded, by the entry where it did: (memory, its successor, when)."""
     heirs: dict[str, str] = {}
     """The successors of forgotten memories."""
+    windows: dict[str, list[Any]] = {}
+    """How far the memories in `decided` were compared with others, where that was limited: a `RivalWindow`."""
 
 
 class ForgetPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

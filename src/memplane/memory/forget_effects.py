@@ -5,11 +5,14 @@ statement. A replay no longer sees Rome; without a record, the last Lisbon would
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from memplane.clock import to_instant
 from memplane.ledger.ids import derivation_id
 from memplane.ledger.payloads import ForgetEffects, ForgetPayload, decode
-from memplane.storage.claims import Evidence
+from memplane.storage.claims import Evidence, RivalWindow, noted_window
 from memplane.storage.store import Reader
 from memplane.types import Entry, Memory
 
@@ -50,7 +53,16 @@ def forget_effects(
             decided[id_] = ADD
         place = _place_of(reader, old if late else by)
         ended.setdefault(place, []).append((id_, by.id, to_instant(by.created_at)))
-    return ForgetEffects(decided=decided, ended=ended, heirs=taken)
+    return ForgetEffects(decided=decided, ended=ended, heirs=taken, windows=_windows(reader, decided))
+
+
+def _windows(reader: Reader, decided: Iterable[str]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for id_ in decided:
+        memory = reader.memories.get(id_)
+        if memory is not None and (window := noted_window(memory)) is not None:
+            found[id_] = window
+    return found
 
 
 def _replaced_and_purged(
@@ -92,17 +104,24 @@ class ForgottenDecisions:
         self._decided: dict[str, str] = {}
         self._ended: dict[str, list[tuple[str, str, int]]] = {}
         self._heirs: dict[str, str] = {}
+        self._windows: dict[str, list[Any]] = {}
         for entry in forgets:
             payload = decode(entry)
             assert isinstance(payload, ForgetPayload)
             self._decided |= payload.aftermath.decided
             self._heirs |= payload.aftermath.heirs
+            self._windows |= payload.aftermath.windows
             for place, ended in payload.aftermath.ended.items():
                 self._ended.setdefault(place, []).extend(ended)
 
     def outcome(self, memory_id: str) -> str | None:
         """The recorded outcome of a memory, if it can no longer be computed."""
         return self._decided.get(memory_id)
+
+    def window(self, memory_id: str) -> RivalWindow | None:
+        """How far a memory was compared with others, if that can no longer be computed."""
+        noted = self._windows.get(memory_id)
+        return None if noted is None else msgspec.convert(noted, RivalWindow)
 
     def ended_at(self, entry_id: str) -> Sequence[tuple[str, str, int]]:
         return self._ended.get(entry_id, ())

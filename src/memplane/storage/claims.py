@@ -1,10 +1,11 @@
 """Claims: further evidence for a memory, conflicts between memories, and what one memory replaced or overruled."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from memplane.clock import Instant
+from memplane.clock import Instant, to_instant
 from memplane.storage import rows
 from memplane.storage.session import SessionReader, WriteSession
 from memplane.types import Memory, State
@@ -22,6 +23,23 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
     """The memory that this place alone would have made: it takes over when the first place is forgotten."""
 
 
+class WindowEnd(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The last of the rivals that a statement was compared with, in ids and times only: it may be forgotten by now."""
+
+    updated: Instant
+    entry_id: str
+    id: str
+
+
+class RivalWindow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How far a statement was compared with others, where there were more than the limit; None where there were not."""
+
+    predicate: WindowEnd | None = None
+    topic: WindowEnd | None = None
+    newest: WindowEnd | None = None
+    words: WindowEnd | None = None
+
+
 class PurgedMemory(msgspec.Struct, frozen=True, gc=False):
     """What is kept of a derived memory that was purged: which memory had replaced it."""
 
@@ -30,6 +48,33 @@ class PurgedMemory(msgspec.Struct, frozen=True, gc=False):
     seq: int
     entry_id: str
     at: Instant
+
+
+_WINDOW = "window"
+"""The member of a memory's claim that notes its `RivalWindow`."""
+_PREDICATE, _TOPIC = range(2)
+"""The first two of `RivalWindow`, which are ordered by time; the others are ordered by arrival."""
+
+
+def noting_window(memory: Memory, window: RivalWindow) -> Memory:
+    """The memory with a note of how far it was compared, if there were more rivals of its predicate than that."""
+    if window.predicate is None or memory.claim is None:
+        return memory
+    noted = msgspec.json.decode(memory.claim) | {_WINDOW: window}
+    return msgspec.structs.replace(memory, claim=_encode(noted).decode())
+
+
+def noted_window(memory: Memory) -> list[Any] | None:
+    """What `noting_window` noted."""
+    noted = None if memory.claim is None else msgspec.json.decode(memory.claim).get(_WINDOW)
+    return noted if isinstance(noted, list) else None
+
+
+def _is_before(memory: Memory, end: WindowEnd, seq: int, *, by_time: bool) -> bool:
+    """Whether a rival comes before the end of a window, which is at `seq`, or is the end."""
+    place = (to_instant(memory.updated_at), memory.seq) if by_time else (memory.seq,)
+    last = (end.updated, seq) if by_time else (seq,)
+    return place > last or (place == last and memory.id <= end.id)
 
 
 class ClaimsReader(SessionReader):
@@ -48,16 +93,56 @@ class ClaimsReader(SessionReader):
         """Live claims about a subject with the same scope, `within`: those with this predicate, and among them
         those about the topic; the newest that contain one of the words; and the newest of all. At most `limit`
         of each."""
+        found, _ = self.rivals_within(
+            subject, predicate, words, limit=limit, topic=topic, within=within, window=None
+        )
+        return found
+
+    def rivals_within(
+        self,
+        subject: str,
+        predicate: str,
+        words: Sequence[str],
+        *,
+        limit: int,
+        topic: str,
+        within: str | None,
+        window: RivalWindow | None,
+    ) -> tuple[list[Memory], RivalWindow]:
+        """As `rivals`, and how far they reach. With a `window`, no further than that: what was forgotten since makes room for no
+        other."""
         about = {"subject": subject, "within": within, "limit": limit}
-        found = self._session.all("rivals", predicate=predicate, **about)
-        if topic and len(found) == limit:
-            found += self._session.all("rivals_by_topic", predicate=predicate, topic=topic, **about)
-        found += self._session.all("newest_rivals", **about)
-        if words:
-            found += self._session.all(
-                "rivals_by_words", match=self._session.words.match("memory", words), **about
-            )
-        return list({row[0]: rows.memory_from(row) for row in found}.values())
+        gathered: dict[str, Memory] = {}
+        ends: list[WindowEnd | None] = []
+        for number, (query, more) in enumerate(self._rival_queries(predicate, topic, words)):
+            end = None if window is None else msgspec.structs.astuple(window)[number]
+            found = []
+            if query is not None and (number != _TOPIC or ends[_PREDICATE] is not None):
+                found = [rows.memory_from(row) for row in self._session.all(query, **about, **more)]
+            if end is not None:
+                seq = self._place_of(end)
+                found = [memory for memory in found if _is_before(memory, end, seq, by_time=number <= _TOPIC)]
+            elif window is None and len(found) == limit:
+                end = WindowEnd(to_instant(found[-1].updated_at), found[-1].entry_id, found[-1].id)
+            ends.append(end)
+            gathered |= {memory.id: memory for memory in found}
+        return list(gathered.values()), RivalWindow(*ends)
+
+    def _rival_queries(
+        self, predicate: str, topic: str, words: Sequence[str]
+    ) -> list[tuple[str | None, dict[str, Any]]]:
+        """In the order of `RivalWindow`; None for one that does not apply."""
+        match = {"match": self._session.words.match("memory", words)} if words else {}
+        return [
+            ("rivals", {"predicate": predicate}),
+            ("rivals_by_topic" if topic else None, {"predicate": predicate, "topic": topic}),
+            ("newest_rivals", {}),
+            ("rivals_by_words" if words else None, match),
+        ]
+
+    def _place_of(self, end: WindowEnd) -> int:
+        """The seq of the entry at which a window ends."""
+        return int(dict(self._session.all("known", ids=[end.entry_id])).get(end.entry_id, 0))
 
     def conflicts(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         """The open conflicts that one of these memories is part of; every conflict if no id is given."""

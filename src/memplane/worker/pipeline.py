@@ -333,7 +333,11 @@ class Worker:
         for memory in memories:
             outcome = decided.outcome(memory.id)
             file_memory(
-                writer, memory, self._catalog, decided=None if outcome is None else ConflictOutcome(outcome)
+                writer,
+                memory,
+                self._catalog,
+                decided=None if outcome is None else ConflictOutcome(outcome),
+                window=decided.window(memory.id),
             )
 
     def _record(self, writer: Writer, entry: Entry, record: DerivePayload) -> None:
