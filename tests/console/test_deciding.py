@@ -75,6 +75,10 @@ def test_a_form_makes_one_key(client, identity, key):
     assert "mp_" not in second
     assert "already created a key" in second
     assert client.post("/console/keys", data=form | {"once": "twice"}).status_code == 422
+    for days in ("9999999999", "9" * 5_000, "36526", "-1", "1.5"):
+        refused = client.post("/console/keys", data=form | {"once": "0" * 32, "days": days})
+        assert refused.status_code == 422
+        assert "days: must be a number of days" in refused.text
 
     assert {record.name for record in identity.list_keys()} == {"owner", "laptop"}
     assert len(identity.list_keys()) == 2

@@ -8,7 +8,7 @@ from secrets import token_hex
 from starlette.responses import Response
 
 from memplane.auth.identity import Identity
-from memplane.auth.keys import Grant, KeyUnknown
+from memplane.auth.keys import TTL_MAX, Grant, KeyUnknown
 from memplane.auth.principal import ADAPTERS, Authenticator, Right
 from memplane.clock import to_datetime
 from memplane.console.forms import Form
@@ -41,9 +41,6 @@ class Keys:
         once = form.text("once")
         if not _ONCE.fullmatch(once):
             raise InvalidRequest("once: the form is not valid; reload the page", field="once")
-        days = form.value("days")
-        if days is not None and not days.isdecimal():
-            raise InvalidRequest("days: must be a number of days, or blank", field="days")
         spaces = [name.strip() for name in form.text("spaces").splitlines() if name.strip()]
         grant = Grant(
             name=form.text("name").strip(),
@@ -51,7 +48,7 @@ class Keys:
             spaces=spaces or None,
             adapters=[adapter for adapter in sorted(ADAPTERS) if form.checked(f"door-{adapter}")] or None,
             rights=[right for right in Right if form.checked(right)] or [Right.READ],
-            ttl=None if days is None else timedelta(days=int(days)),
+            ttl=_ttl(form.value("days")),
         )
         minted = self._identity.create_key_once(grant, f"{call.principal.tenant} {once}")
         return self._page(call, secret="" if minted is None else minted.bearer.reveal(), again=minted is None)
@@ -123,3 +120,11 @@ def rows(
         ("POST", "/keys", keys.create, Right.ADMIN, ()),
         ("POST", "/keys/revoke", keys.revoke, Right.ADMIN, ()),
     ]
+
+
+def _ttl(days: str | None) -> timedelta | None:
+    if days is None:
+        return None
+    if not days.isdecimal() or len(days) > len(str(TTL_MAX.days)) or int(days) > TTL_MAX.days:
+        raise InvalidRequest(f"days: must be a number of days up to {TTL_MAX.days:,}, or blank", field="days")
+    return timedelta(days=int(days))
