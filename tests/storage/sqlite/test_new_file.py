@@ -6,7 +6,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from memplane import Memplane
 from memplane.storage.sqlite.catalog.database import PACKAGE
+from memplane.storage.sqlite.connection import PAGE_BYTES
 from memplane.storage.sqlite.files import create_file
 from memplane.storage.sqlite.migrate import APPLICATION_ID, SPACE, migrate, migrations
 
@@ -16,6 +18,7 @@ KEY = "5e" * 32
 def built(path: Path, package: str) -> apsw.Connection:
     """A file as SQLite makes it, one migration after the other."""
     connection = apsw.Connection(str(path))
+    connection.pragma("page_size", PAGE_BYTES)
     migrate(connection, path.name, package=package)
     connection.pragma("journal_mode", "wal")
     return connection
@@ -59,3 +62,16 @@ def test_a_file_is_nobody_elses(tmp_path):
     create_file(tmp_path / "catalog.db", None, package=PACKAGE)
 
     assert stat.S_IMODE((tmp_path / "catalog.db").stat().st_mode) == 0o600
+
+
+def test_an_empty_space_is_small(tmp_path):
+    """
+    A server with many users has many spaces with little in them. Closing one leaves no log beside it.
+    """
+    for key in (None, KEY):
+        with Memplane.open(tmp_path / str(key), key=key, embedder=None) as plane:
+            plane.space("alice").retain("Good morning")
+        files = [path for path in (tmp_path / str(key) / "spaces").rglob("*") if path.is_file()]
+
+        assert [path.name for path in files] == ["alice.db"]
+        assert files[0].stat().st_size < 150 * 1024

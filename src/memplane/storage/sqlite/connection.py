@@ -24,7 +24,11 @@ CACHE_KIB = 8_192
 """The largest page cache of one connection."""
 
 _KEY_HEX_CHARS = 64
-_CHECKPOINT_PAGES = 4_000
+_LOG_BYTES = 16 * 1024 * 1024
+"""The write-ahead log is moved into the file when it is this long."""
+PAGE_BYTES = 1_024
+"""Of new files. A space has about a hundred tables and indexes, and each takes a page at least: with 4,096 bytes an empty space was
+four times as large. A large one grows by a tenth. Older files keep theirs."""
 
 
 def parse_key(value: str) -> str:
@@ -46,6 +50,8 @@ def connect(
         connection = apsw.Connection(str(path), flags=flags)
     try:
         with translate_sqlite_errors(path):
+            if create:
+                connection.pragma("page_size", PAGE_BYTES)
             _configure(connection, path, key, cache_kib)
     except BaseException:
         connection.close()
@@ -70,7 +76,7 @@ def _configure(connection: apsw.Connection, path: Path, key: str | None, cache_k
     connection.pragma("temp_store", "memory")  # a sort or a statement journal must not reach the disk
     connection.pragma("secure_delete", "on")
     connection.pragma("synchronous", "full")
-    connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
+    connection.wal_autocheckpoint(_LOG_BYTES // connection.pragma("page_size"))
     connection.pragma("cache_size", -cache_kib)
     connection.pragma("trusted_schema", "off")
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)

@@ -6,6 +6,7 @@ from importlib import resources
 import apsw
 
 from memplane.errors import StorageTooNew
+from memplane.storage.sqlite.connection import PAGE_BYTES
 
 APPLICATION_ID = 0x4D454D50  # "MEMP"
 SPACE = "memplane.storage.sqlite"
@@ -31,6 +32,7 @@ def empty(package: str = SPACE) -> bytes:
     and a server with many users creates many files."""
     connection = apsw.Connection(":memory:")
     try:
+        connection.pragma("page_size", PAGE_BYTES)
         migrate(connection, "a new file", package=package)
         made = bytearray(connection.serialize("main"))
     finally:
