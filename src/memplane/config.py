@@ -118,6 +118,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long a recall may run pending enrichment when no worker runs."""
 
     purge_superseded_days: int = 90
+    expired_grace_days: int = 3
+    """Days between the expiry of a fact and its erasure, so that a clock that jumps forward erases nothing for good."""
     retention: Literal["forever", "adr"] = "forever"
     """The retention profile: `forever`, or `adr` (7 days of raw turns, 30 days of summaries and digests)."""
     retention_raw_days: int | None = None
@@ -257,6 +259,7 @@ _ENVIRONMENT = {
     "MEMPLANE_REDACT_LEDGER": "redact_ledger",
     "MEMPLANE_KEEP_MEMORY_LOCAL": "keep_memory_local",
     "MEMPLANE_PURGE_SUPERSEDED_DAYS": "purge_superseded_days",
+    "MEMPLANE_EXPIRED_GRACE_DAYS": "expired_grace_days",
     "MEMPLANE_RETENTION": "retention",
     "MEMPLANE_RETENTION_RAW_DAYS": "retention_raw_days",
     "MEMPLANE_RETENTION_SUMMARY_DAYS": "retention_summary_days",

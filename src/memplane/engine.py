@@ -245,7 +245,7 @@ class Engine:
         for work in self._daily:
             work(space, day_of(now - DAY))
         space.compact()
-        space.facts.sweep()
+        space.facts.sweep_after_grace()
         space.purge()
         space.ledger.set_bookmark(_MAINTENANCE_BOOKMARK, today)
 

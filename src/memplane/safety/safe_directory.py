@@ -147,10 +147,10 @@ class SafeDirectory:
             if durable:
                 os.fsync(self._descriptor)
 
-    def append(self, name: str, content: bytes, *, durable: bool = False) -> int:
-        """Append everything or nothing; the caller holds the lock. Returns where it begins."""
+    def append(self, name: str, content: bytes, *, durable: bool = False, mode: int = 0o666) -> int:
+        """Append everything or nothing; the caller holds the lock. Returns where it begins. `mode` is that of a new file."""
         with translated(self.path / name):
-            descriptor = self.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            descriptor = self.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, mode)
             try:
                 size = os.fstat(descriptor).st_size
                 try:

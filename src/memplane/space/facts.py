@@ -1,5 +1,6 @@
 """Keyed facts of a space beyond put and get: listing, categories, expiry, and what recorded runs teach."""
 
+from memplane.clock import DAY, Instant
 from memplane.memory.checks import check_limit, check_query
 from memplane.memory.forget import entries_to_forget
 from memplane.memory.runs import (
@@ -26,6 +27,9 @@ from memplane.types import Memory, Op, Receipt
 
 _ROWS_MAX = 100_000
 _CATEGORY_KEYS_MAX = 5
+_SWEEPS = "sweeps"
+"""The note of the times at which expired facts were looked for and not erased yet."""
+_SWEEPS_APART = DAY // 2
 
 
 class Facts(CallableListing):
@@ -60,7 +64,31 @@ class Facts(CallableListing):
 
     def sweep(self) -> int:
         """Erase expired facts; returns how many."""
-        scope = ForgetScope(expired_by=self._context.clock())
+        return self._erase_expired(self._context.clock())
+
+    def sweep_after_grace(self) -> int:
+        """Erase facts that were seen expired `expired_grace_days` ago; returns how many. Call it once a day.
+
+        An expired fact is not returned by any read, so nothing depends on when it is erased, and a clock that jumps forward must
+        not erase it for good. What counts is therefore the time that calls were apart, not the expiry alone: a fact is erased when a
+        call saw it expired and another one sees it so much later. A time in the future, from before the clock was set back, is
+        dropped."""
+        now = self._context.clock()
+        grace = self._context.settings.expired_grace_days * DAY
+        with self._context.read() as reader:
+            noted = (reader.state.note(_SWEEPS) or "").split()
+        seen = [at for at in map(int, noted) if at < now]
+        if not grace or not seen or now - seen[-1] >= _SWEEPS_APART:
+            seen.append(now)
+        due = [at for at in seen if now - at >= grace]
+        erased = self._erase_expired(due[-1]) if due else 0
+        kept = seen[len(due) :]
+        with self._context.store() as store:
+            store.write(lambda writer: writer.state.set_note(_SWEEPS, " ".join(map(str, kept))))
+        return erased
+
+    def _erase_expired(self, by: Instant) -> int:
+        scope = ForgetScope(expired_by=by)
 
         def work(writer: Writer) -> Receipt | None:
             return (

@@ -69,9 +69,9 @@ class TestRecorder:
         assert written == b"".join(line.line + b"\n" for line in lines)
         assert [parse_line(raw).id for raw in written.splitlines()] == [line.id for line in lines]
 
-    def test_modes_are_those_of_the_original(self, record, analyst):
+    def test_only_the_owner_reads_a_history(self, record, analyst):
         """
-        Directories are 0777 and files 0666, less the umask.
+        A directory has the mode of the original, 0777 less the umask; a history is readable by its owner alone.
         """
         umask = os.umask(0o022)
         try:
@@ -80,7 +80,7 @@ class TestRecorder:
             os.umask(umask)
 
         assert analyst.stat().st_mode & 0o777 == 0o755
-        assert (analyst / "history.jsonl").stat().st_mode & 0o777 == 0o644
+        assert (analyst / "history.jsonl").stat().st_mode & 0o777 == 0o600
 
     def test_rotation_keeps_every_file(self, record, analyst):
         """

@@ -251,6 +251,8 @@ TORN_NAME = "history.torn"
 history."""
 
 _TAIL_BYTES = 64 * 1024
+_OWNER_ONLY = 0o600
+"""A history contains whole conversations. The original lets other users of the machine read it."""
 
 
 class HistoryRecorder:
@@ -279,7 +281,7 @@ class HistoryRecorder:
             size = _mended_size(folder)
             if size and size + len(line) + 1 > self._max_bytes:
                 rotate(folder)
-            folder.append(HISTORY_NAME, line + b"\n", durable=self._durable)
+            folder.append(HISTORY_NAME, line + b"\n", durable=self._durable, mode=_OWNER_ONLY)
 
 
 def rotate(folder: SafeDirectory) -> None:
@@ -314,7 +316,7 @@ def _mended_size(folder: SafeDirectory) -> int:
                 os.lseek(descriptor, 0, os.SEEK_END)
                 os.write(descriptor, b"\n")
                 return size + 1
-            folder.append(TORN_NAME, torn + b"\n", durable=True)
+            folder.append(TORN_NAME, torn + b"\n", durable=True, mode=_OWNER_ONLY)
             os.ftruncate(descriptor, begin)
             return begin
         finally:
