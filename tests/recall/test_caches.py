@@ -17,6 +17,7 @@ from tests.support.stub_embedder import StubEmbedder
 from memplane import Memplane, Settings
 from memplane.ledger.payloads import TurnPayload, encode
 from memplane.models.vectors import VectorTable
+from memplane.recall.caches import AccessCounts, Indexes
 from memplane.types import NewEntry, Op
 
 ROOT = Path(__file__).parents[2]
@@ -381,3 +382,37 @@ def test_a_forget_empties_the_caches_at_once(plane):
     after = plane._parts.indexes.of("default", "alice")
     assert after[0] is not before[0]
     assert after[1] is not before[1]
+
+
+def test_indexes_of_many_spaces_fit_into_memory(plane):
+    """
+    However many spaces are recalled from, the indexes together stay below a bound; the last one used always stays.
+    """
+    for number in range(6):
+        space = plane.space(f"owner-{number}")
+        for turn in range(40):
+            space.retain(f"The lamp number {turn} of owner {number} is green")
+    indexes = Indexes(("stub", 64), bytes_max=60_000)
+    for number in (*range(6), *[5] * 16):
+        turns, *_ = indexes.of("default", f"owner-{number}")
+        with plane.space(f"owner-{number}")._context.read() as reader:
+            turns.refresh(reader)
+
+    assert turns.nbytes > 1_000
+    assert turns is indexes.of("default", "owner-5")[0]
+    assert sum(index.nbytes for kept in indexes._kept.values() for index in kept) <= 60_000
+
+
+def test_pending_access_counts_are_bounded():
+    """
+    Spaces that are recalled from once and never again leave nothing behind for ever.
+    """
+    counts = AccessCounts(pending_max=10)
+    for number in range(100):
+        assert counts.add("default", f"owner-{number}", ["a", "b"]) == []
+        counts.add("default", "silent", [])
+
+    pending = counts.take_all()
+    assert sum(map(len, pending.values())) == 10
+    assert "owner-99" in {owner for _, owner in pending}
+    assert counts.add("default", "owner-1", ["a"] * 256) == ["a"] * 256

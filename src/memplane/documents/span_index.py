@@ -80,6 +80,11 @@ class SpanIndex:
         self._forget_all()
 
     @property
+    def nbytes(self) -> int:
+        """Memory used, about."""
+        return self._vectors.nbytes + self._postings.nbytes
+
+    @property
     def model(self) -> tuple[str, int]:
         """The embedding model of its vectors, and their dimension."""
         return self._model

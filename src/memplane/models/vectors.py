@@ -72,6 +72,12 @@ class VectorTable:
         self._middle: Vector = np.zeros(dimension, np.float32)
 
     @property
+    def nbytes(self) -> int:
+        """Memory used, about."""
+        arrays = [self._rows, self._small, self._scale, self._there, *(self._codes or ())]
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    @property
     def exact(self) -> bool:
         """Whether all are compared; else codes preselect."""
         return self._codes is None

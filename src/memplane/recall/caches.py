@@ -7,7 +7,7 @@ lookups run at the same time.
 import os
 import threading
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -23,14 +23,21 @@ from memplane.recall.turn_index import TurnIndex
 
 
 _SPACES_MAX = 64
+_BYTES_MAX = 512 * 1024 * 1024
+_LOOKS_APART = 16
+"""Indexes grow when they are used; adding up all of them is not worth it with every use."""
 
 
 class Indexes:
-    """The indexes of turns, memories and spans by space; the most recently used are kept."""
+    """The indexes of turns, memories and spans by space; the most recently used are kept, as many as fit into memory."""
 
-    def __init__(self, model: tuple[str, int], *, spaces_max: int = _SPACES_MAX) -> None:
+    def __init__(
+        self, model: tuple[str, int], *, spaces_max: int = _SPACES_MAX, bytes_max: int = _BYTES_MAX
+    ) -> None:
         self._model = model
         self._spaces_max = spaces_max
+        self._bytes_max = bytes_max
+        self._uses = 0
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str], tuple[TurnIndex, MemoryIndex, SpanIndex]] = OrderedDict()
 
@@ -43,7 +50,20 @@ class Indexes:
                 if len(self._kept) > self._spaces_max:
                     self._kept.popitem(last=False)
             self._kept.move_to_end((tenant, owner))
+            self._uses += 1
+            if self._uses % _LOOKS_APART == 0:
+                self._fit()
             return found
+
+    def _fit(self) -> None:
+        """Drop the indexes used longest ago until the others fit; the last one always stays."""
+        sizes = {name: sum(index.nbytes for index in kept) for name, kept in self._kept.items()}
+        total = sum(sizes.values())
+        for name in list(self._kept)[:-1]:
+            if total <= self._bytes_max:
+                return
+            total -= sizes[name]
+            del self._kept[name]
 
     def drop(self, tenant: str, owner: str) -> None:
         """After a forget, drop the cached data at once rather than with the next query."""
@@ -56,33 +76,49 @@ class Indexes:
 
 _FLUSH_COUNT = 256
 """Counts are written in batches of this size and on shutdown; a killed process loses a few."""
+_PENDING_MAX = 100_000
+"""Of all spaces together. Beyond that, the counts of spaces used longest ago are dropped: they only order memories."""
 
 
 class AccessCounts:
     """Access counts by space. They keep a recall a read, except for one in dozens."""
 
-    def __init__(self, worth_writing: int = _FLUSH_COUNT) -> None:
+    def __init__(self, worth_writing: int = _FLUSH_COUNT, *, pending_max: int = _PENDING_MAX) -> None:
         self._worth_writing = worth_writing
+        self._pending_max = pending_max
         self._lock = threading.Lock()
-        self._pending: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._pending: OrderedDict[tuple[str, str], list[str]] = OrderedDict()
+        self._count = 0
 
     def add(self, tenant: str, owner: str, ids: Iterable[str]) -> list[str]:
         """Count an access; return the whole batch once it is worth writing."""
         with self._lock:
-            pending = self._pending[tenant, owner]
+            pending = self._pending.setdefault((tenant, owner), [])
+            self._pending.move_to_end((tenant, owner))
+            before = len(pending)
             pending.extend(ids)
-            return self._pending.pop((tenant, owner)) if len(pending) >= self._worth_writing else []
+            self._count += len(pending) - before
+            if not pending or len(pending) >= self._worth_writing:
+                return self._take((tenant, owner))
+            while self._count > self._pending_max:
+                self._take(next(iter(self._pending)))
+            return []
 
     def take(self, tenant: str, owner: str) -> list[str]:
         """Take everything."""
         with self._lock:
-            return self._pending.pop((tenant, owner), [])
+            return self._take((tenant, owner))
 
     def take_all(self) -> dict[tuple[str, str], list[str]]:
         """Take everything of every space, by tenant and owner."""
         with self._lock:
-            pending, self._pending = self._pending, defaultdict(list)
+            pending, self._pending, self._count = self._pending, OrderedDict(), 0
             return dict(pending)
+
+    def _take(self, name: tuple[str, str]) -> list[str]:
+        taken = self._pending.pop(name, [])
+        self._count -= len(taken)
+        return taken
 
     def count(self, tenant: str, owner: str, memory_id: str) -> int:
         """Accesses since the last write."""

@@ -41,6 +41,10 @@ def _deviations(scores: NDArray[np.float64], of: NDArray[np.bool_]) -> NDArray[n
     return (scores - float(usual.mean())) / (spread or 1.0)
 
 
+_ROW_BYTES = 200
+"""An id, its place and its scope."""
+
+
 class MemoryIndex:
     """The memories of one space. Thread-safe."""
 
@@ -61,6 +65,11 @@ class MemoryIndex:
         self._places: dict[str, int] = {}
         self._stamp = 0
         self._vectors = VectorTable(self._model[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory used, about."""
+        return self._vectors.nbytes + _ROW_BYTES * len(self._ids)
 
     @property
     def stamp(self) -> int:

@@ -126,6 +126,11 @@ class TurnColumnsBuilder:
         for name, kind in self._TYPES.items():
             setattr(self, name, np.zeros(0, kind))
 
+    @property
+    def nbytes(self) -> int:
+        """Memory used, about: eight bytes a column."""
+        return 8 * len(self._TYPES) * len(self.n)
+
     def add(self, head: TurnHead) -> None:
         place = self.count
         if place == len(self.n):
@@ -243,6 +248,11 @@ class TurnIndex:
         """The names the last query used."""
         self.learned: dict[Hashable, str | None] = {}
         """Names learned from turns, for `name_index`; a forget drops them."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory used, about."""
+        return self._vectors.nbytes + self._postings.nbytes + self._columns.nbytes
 
     def refresh(self, reader: Reader, changes: IndexChanges | None = None) -> TurnColumns:
         """The turns as this snapshot sees them, or as a later one already did."""

@@ -23,6 +23,11 @@ class Postings:
         self._kept: OrderedDict[str, tuple[Hashable, Numbers, Counts]] = OrderedDict()
         self._size = 0
 
+    @property
+    def nbytes(self) -> int:
+        """Memory used, about: a number and a count for each occurrence."""
+        return 16 * self._size
+
     def __contains__(self, stem: str) -> bool:
         with self._lock:
             return stem in self._kept
