@@ -392,15 +392,15 @@ def test_indexes_of_many_spaces_fit_into_memory(plane):
         space = plane.space(f"owner-{number}")
         for turn in range(40):
             space.retain(f"The lamp number {turn} of owner {number} is green")
-    indexes = Indexes(("stub", 64), bytes_max=60_000)
+    indexes = Indexes(("stub", 64), bytes_max=250_000)
     for number in (*range(6), *[5] * 16):
         turns, *_ = indexes.of("default", f"owner-{number}")
         with plane.space(f"owner-{number}")._context.read() as reader:
             turns.refresh(reader)
 
-    assert turns.nbytes > 1_000
+    assert 6 * turns.nbytes > 250_000
     assert turns is indexes.of("default", "owner-5")[0]
-    assert sum(index.nbytes for kept in indexes._kept.values() for index in kept) <= 60_000
+    assert sum(index.nbytes for kept in indexes._kept.values() for index in kept) <= 250_000
 
 
 def test_pending_access_counts_are_bounded():
