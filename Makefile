@@ -27,9 +27,15 @@ demo: env ## A scripted tour in the terminal
 test: env ## Run every test
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
+# The long form of tests/attack. Each count can be set: `make attack MEMPLANE_ATTACK_SOAK_SECONDS=600`.
 attack: export MEMPLANE_ATTACK = long
-attack: env ## The tests against attacks in their long form
-	$(BIN)/python -m pytest -n auto --dist worksteal --timeout 7200 tests/attack
+attack: export MEMPLANE_ATTACK_KILLS ?= 1000
+attack: export MEMPLANE_ATTACK_SOAK_SECONDS ?= 3600
+attack: export MEMPLANE_ATTACK_SEEDS ?= 20000
+attack: export MEMPLANE_ATTACK_SPACES ?= 1000
+attack: export MEMPLANE_ATTACK_TABLE ?= 1
+attack: env ## Attack Memplane for hours: kills, credentials, bombs, a full disk, a soak, simulated syncs; prints a table
+	$(BIN)/python -m pytest -n 2 --dist load --timeout 0 tests/attack
 
 lint: env
 	$(BIN)/ruff check .
