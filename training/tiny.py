@@ -16,7 +16,7 @@ import onnxruntime
 import torch
 from tokenizers import Tokenizer
 
-from training import export, multilingual, run, weights
+from training import export, multilingual, relation, run, weights
 from training.encoder import Encoder, Texts, embed
 from training.texts import LANGUAGES
 
@@ -58,6 +58,30 @@ def main(folder: Path) -> None:
         print(f"{name}: cosine of the exported model to the trained one {nearest:.4f}")
         if nearest < COSINE_MIN:
             sys.exit(f"the exported {name} model differs from the trained one")
+    _relation(other, ORIGINAL, chance)
+
+
+def _relation(folder: Path, original: Path, chance: random.Random) -> None:
+    """Train the cross-encoder on made-up pairs, and score it on a made-up case."""
+    rows = [
+        {"old": _said(chance), "new": _said(chance), "label": chance.choice(("update", "add"))}
+        for _ in range(12)
+    ]
+    with gzip.open(folder / "pairs.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write("".join(json.dumps(row) + "\n" for row in rows))
+    statements = [{"text": "I own a violin."}, {"text": "I sold the violin."}]
+    cases = [
+        {"kind": kind, "statements": statements, "current": ["sold"], "outdated": ["own a"]}
+        for kind in ("update", "deny", "add")
+    ]
+    (folder / "cases.json").write_text(json.dumps(cases), "utf-8")
+    relation.main(
+        [
+            *("--original", str(original), "--pairs", str(folder), "--out", str(folder / "relation")),
+            *("--score", str(folder / "cases.json"), "--tiny"),
+        ]
+    )
+    print(f"relation: {len(weights.load(folder / 'relation'))} arrays")
 
 
 def _said(chance: random.Random) -> str:

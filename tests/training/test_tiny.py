@@ -41,3 +41,4 @@ def test_every_step_of_the_training_runs():
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "english: cosine of the exported model to the trained one" in ran.stdout
     assert "multilingual: cosine of the exported model to the trained one" in ran.stdout
+    assert "relation: " in ran.stdout
