@@ -25,7 +25,10 @@ _QUADRATIC_RATIO_MAX = 28
 
 _BOUNDED = {
     "memplane.documents.naming:": 500,  # `_CHARS_READ_MAX`
-    "memplane.extract.clauses:": 500,  # one sentence
+    "memplane.extract.attributes:_TYPES": 120,  # a value
+    "memplane.extract.attributes:_END": 120,
+    "memplane.extract.attributes:": 500,  # one sentence
+    "memplane.extract.clauses:": 500,
     "memplane.extract.first_person:": 500,
     "memplane.extract.instructions:": 500,
     "memplane.extract.third_person:": 500,
@@ -35,6 +38,8 @@ _BOUNDED = {
     "memplane.safety.redact.names:_NAME_BEFORE": 48,  # the characters before a value
     "memplane.safety.redact.names:CODE": 128,  # the beginning of a value
     "memplane.safety.redact.names:PLAIN": 128,
+    "memplane.safety.redact.prose:_ORDINARY": 128,
+    "memplane.safety.redact.prose:_WORD_BEFORE": 24,  # the characters before a value
     "memplane.safety.redact.rule:": 128,
     "memplane.ledger.ids:": 1_000,  # an id
     "memplane.config:": 1_000,  # the operator's own settings
@@ -159,6 +164,7 @@ _REACHED_OTHERWISE = {
     "memplane.recall.query:read_nameless",  # find_periods
     "memplane.recall.query:route",  # by_question
     "memplane.recall.standing:shared_words",  # word_signals
+    "memplane.safety.redact.find:replaced",  # redact
     "memplane.server.request:decode_json",  # tests/attack/test_bombs.py
     "memplane.sync.tree.frontmatter:with_members",  # part
 }

@@ -106,7 +106,8 @@ def test_a_title_hides_nothing(space, title):
     space.documents.upload(f"# Key {title}\n\nKeep it.\n", name="k.md", id="k")
 
     (section,) = space.documents.sections("k")
-    assert section.title == section.path[0] == "Key [REDACTED:github-token]"
+    assert section.title == section.path[0]
+    assert section.title in {"Key [REDACTED:github-token]", "Key [REDACTED:token]"}
     with space._context.read() as reader:
         assert SECRET not in str(reader.vectors.pending_spans(limit=9))
 

@@ -139,7 +139,7 @@ def test_what_is_flagged_stands_for_nobody_else(space, clock):
         space.retain(text)
     for _ in range(2):
         space.enrich()
-        assert sorted(texts(space)) == ["I am allergic to nuts.", "I live in Lisbon."]
+        assert sorted(texts(space)) == ["User is allergic to nuts.", "User lives in Lisbon."]
         space.ledger.replay()
 
 

@@ -281,8 +281,11 @@ def test_what_has_expired_and_what_was_superseded_long_ago_goes_by_itself(fleet)
     space.store("fact", "The lamp is blue", supersedes=first.id)
     plane.clock.advance(days=91)
     work_off(member(plane, daily=plane._daily_maintenance))
+    for _ in range(4):  # what has expired goes after a few days of grace
+        plane.clock.advance(days=1)
+        plane._daily_maintenance("default", "ann")
 
-    assert [entry.op for entry in space.ledger.entries()][-2:] == ["sweep", "purge"]
+    assert {"sweep", "purge"} <= {entry.op for entry in space.ledger.entries()}
     assert space.overview.stats().superseded == 0
 
 

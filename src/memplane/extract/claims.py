@@ -146,24 +146,25 @@ UNNOTED_IMPORTANCE = 0.1
 """Of claims that nobody would note: they stay in the cold tier, unless they replace something."""
 
 
-def _is_worth(claim: Proposition, turn: Turn, catalog: PredicateCatalog) -> bool:
-    """Only what people say of themselves was judged; slots have values that somebody will ask for."""
+def _worth(claim: Proposition, turn: Turn) -> float | None:
+    """How probably somebody would keep it; None for what nobody judged: only what people say of themselves was."""
     if claim.predicate == _REMARKS:
-        return False
+        return 0.0
     if not claim.trusted or claim.predicate in _UNJUDGED:
-        return True
+        return None
     note = render(claim)
     if claim.noted is None:
-        return stands_alone(note)
-    least = IMPORTANT_MIN if catalog[claim.predicate].importance >= IMPORTANT else WORTH_MIN
+        return None if stands_alone(note) else 0.0
+    return worth_of(claim, note, turn.text)
+
+
+def _worth_min(claim: Proposition, turn: Turn, catalog: PredicateCatalog) -> float:
     if turn.speaker is None and turn.text.strip(_EDGE) == turn.text[claim.start : claim.end].strip(_EDGE):
-        least = ON_PURPOSE_MIN
-    return worth_of(claim, note, turn.text) >= least
+        return ON_PURPOSE_MIN
+    return IMPORTANT_MIN if catalog[claim.predicate].importance >= IMPORTANT else WORTH_MIN
 
 
 _EDGE = " .!\n"
-
-
 _REMARKS = "mentions"
 """A sentence around `me` or `my` that no rule reads; nearly all are opinions of the moment."""
 _UNJUDGED = frozenset({_INSTRUCTS, "corrects", "property", "relation"})
@@ -192,7 +193,8 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         claim = msgspec.structs.replace(claim, flagged=True)
     predicate = catalog[claim.predicate]
     importance = importance_of(claim, catalog)
-    if not _is_worth(claim, turn, catalog):
+    worth = _worth(claim, turn)
+    if worth is not None and worth < _worth_min(claim, turn, catalog):
         importance = min(importance, UNNOTED_IMPORTANCE)
     said = redact(_speaker_label(turn, render(claim))).text
     quote = turn.text[claim.start : claim.end]
@@ -218,7 +220,7 @@ def _memory(turn: Turn, claim: Proposition, number: int, extractor: str, catalog
         object_text=redact(claim.object_text).text,
         claim=_encode(claim).decode(),
         importance=round(importance, 3),
-        confidence=round(claim.confidence, 3),
+        confidence=round(claim.confidence if worth is None else worth, 3),
         times=claimed_times(turn.text, claim.start, claim.end, turn.at, claim.tense),
         within=turn.within,
         flags=turn.flags or flags_of(said),

@@ -42,7 +42,8 @@ def narrated(memory: Memory) -> str:
     ):
         return memory.line
     speaker, said = _split(memory)
-    return _in_third_person(said, speaker) or memory.line
+    told = _in_third_person(said, speaker) or memory.line
+    return f'{told.rstrip(".")}".' if told.count('"') % 2 else told
 
 
 _AS_SAID = frozenset({None, "instructs", "corrects", "property", "relation"})

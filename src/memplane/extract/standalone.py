@@ -33,9 +33,14 @@ def stands_alone(note: str) -> bool:
     plain = [word.lower().replace("\u2019", "'") for word in words]
     if not plain or plain[-1] in _OPEN or plain[-1] in _CLOSING:
         return False
-    if not any(_has_content(word) for word in plain[1:]):
+    objects = plain[2:] if len(plain) > _INTRANSITIVE else plain[1:]
+    if not any(map(_has_content, objects)):
         return False
     return not any(_points_outside(words, plain, at) for at in range(len(plain)))
+
+
+_INTRANSITIVE = 2
+"""`I swim` has no object; `I love me` has none that says something."""
 
 
 def _has_content(word: str) -> bool:

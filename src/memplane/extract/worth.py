@@ -12,7 +12,7 @@ from memplane.extract.linear import load_linear, probability
 from memplane.extract.proposition import USER, Proposition
 from memplane.extract.standalone import stands_alone
 
-WORTH_MIN = 0.5
+WORTH_MIN = 0.6
 """The least probability of a fact that is shown."""
 IMPORTANT_MIN = 0.35
 """The least of one that the catalog calls important: a home, a job, an allergy."""

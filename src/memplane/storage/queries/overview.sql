@@ -5,8 +5,8 @@ SELECT (SELECT count(*) FROM ledger),
        (SELECT count(*) FROM ledger) - (SELECT count(*) FROM payload),
        (SELECT count(*) FROM turn),
        (SELECT count(*) FROM memory),
-       (SELECT count(*) FROM memory WHERE state IN ('active', 'contested')
-           AND (expires IS NULL OR expires > :now)),
+       (SELECT count(*) FROM memory m WHERE state IN ('active', 'contested')
+           AND (expires IS NULL OR expires > :now) AND {not_unnoted}),
        (SELECT count(*) FROM memory WHERE state = 'superseded'),
        (SELECT count(*) FROM memory WHERE state <> 'superseded' AND expires <= :now),
        (SELECT count(*) FROM memory WHERE key IS NOT NULL AND state IN ('active', 'contested')
@@ -23,7 +23,7 @@ SELECT (SELECT count(*) FROM turn t WHERE t.at >= d.day * :length AND t.at < (d.
 FROM days d ORDER BY d.day
 
 -- name: current_count
-SELECT count(*) FROM memory WHERE state IN ('active', 'contested')
+SELECT count(*) FROM memory m WHERE state IN ('active', 'contested') AND {not_unnoted}
 
 -- name: expired_count
 SELECT count(*) FROM memory WHERE expires IS NOT NULL AND expires <= :now AND state IN ('active', 'contested')
@@ -95,4 +95,4 @@ SELECT (SELECT min(at) FROM turn), (SELECT min(updated) FROM memory), (SELECT re
 SELECT count(*), min(at), max(at) FROM turn WHERE at >= :since
 
 -- name: behavioral_count
-SELECT count(*) FROM memory WHERE behavioral = 1 AND state IN ('active', 'contested')
+SELECT count(*) FROM memory m WHERE behavioral = 1 AND state IN ('active', 'contested') AND {not_unnoted}
