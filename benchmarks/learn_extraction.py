@@ -20,10 +20,10 @@ from memplane.extract import gate as messages
 from memplane.extract import wording as notes
 from memplane.extract.catalog import load_catalog
 from memplane.extract.gate import of_message as of_whole_message
-from memplane.extract.linear import hash_of, read_linear, write_linear
 from memplane.extract.proposition import Proposition
 from memplane.extract.rules import drafts
 from memplane.extract.wording import note_features, of_draft, of_message, question_words
+from memplane.models.linear import hash_of, read_linear, write_linear
 from memplane_eval.extraction import MATCH_MIN, ExtractionScores, gold_sentences, score_dialogues, token_f1
 
 FOLDS = 5
@@ -80,15 +80,19 @@ class Matrix:
         return np.bincount(self.places, errors[self.row_of] * self.shares, self.size)
 
 
-def learn(matrix: Matrix, labels: Any, *, penalty: float, steps: int = 60) -> tuple[Any, float]:
-    """Logistic regression with a square penalty, by L-BFGS. Deterministic."""
+def learn(
+    matrix: Matrix, labels: Any, *, penalty: float, steps: int = 60, importance: Any = 1.0
+) -> tuple[Any, float]:
+    """Logistic regression with a square penalty, by L-BFGS. Deterministic. `importance` weighs each row."""
     point = np.zeros(matrix.size + 1)
 
     def loss(at: Any) -> tuple[float, Any]:
         scores = matrix.scores(at[:-1], at[-1])
         chance = 1 / (1 + np.exp(-scores))
-        value = np.sum(np.logaddexp(0, scores) - labels * scores) + penalty / 2 * np.sum(at[:-1] ** 2)
-        errors = chance - labels
+        value = np.sum(importance * (np.logaddexp(0, scores) - labels * scores)) + penalty / 2 * np.sum(
+            at[:-1] ** 2
+        )
+        errors = importance * (chance - labels)
         slope = np.append(matrix.gradient(errors) + penalty * at[:-1], errors.sum())
         return float(value), slope
 

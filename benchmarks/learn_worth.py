@@ -19,11 +19,11 @@ from training.data import ROLES, Corpus, read_personas, read_questions
 from benchmarks.learn_extraction import LEARNED, Rows, learn
 from memplane.extract.catalog import load_catalog
 from memplane.extract.claims import render
-from memplane.extract.linear import write_linear
 from memplane.extract.proposition import Proposition
 from memplane.extract.rules import extract
 from memplane.extract.standalone import stands_alone
 from memplane.extract.worth import features
+from memplane.models.linear import write_linear
 
 LABELS = Path(__file__).parents[1] / "training" / "labels" / "facts.tsv"
 PAIRS = Path(__file__).parents[1] / "training" / "pairs"

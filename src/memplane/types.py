@@ -67,6 +67,16 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+class Source(StrEnum):
+    """Where a text comes from: the user's own words, or somebody or something else."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    DOCUMENT = "document"
+    IMPORTED = "imported"
+
+
 class Visibility(StrEnum):
     """Where a turn or memory may be recalled: everywhere, in its project, or in its conversation."""
 
@@ -117,6 +127,10 @@ class Caller(msgspec.Struct, frozen=True, gc=False):
     actor: str = ""
     adapter: str = msgspec.field(default="python", name="door")
     session: str = ""
+
+
+IMPORTED = "import:"
+"""Prefix of the adapter of an imported entry: the original writer is recorded, but is not a caller."""
 
 
 class NewEntry(msgspec.Struct, frozen=True, gc=False):

@@ -6,7 +6,7 @@ pytest.importorskip("numpy", reason="learning needs numpy, which comes with memp
 
 from benchmarks.learn_extraction import FOLDS, Learner
 
-from memplane.extract.linear import read_linear
+from memplane.models.linear import read_linear
 
 SAID = [
     ("I have a parrot.", ["I have a parrot."]),

@@ -32,14 +32,16 @@ def test_recall_finds_memories_facts_and_turns(space):
         recalled = space.recall(question)
         assert {block.ts for block in recalled.blocks} == {"2026-11-15T08:30:00Z"}
         assert all(0 < block.score <= 1 for block in recalled.blocks)
-        assert all(block.text in recalled.text for block in recalled.blocks)
+        assert all(
+            block.text.removesuffix(" (from the assistant)") in recalled.text for block in recalled.blocks
+        )
         return recalled.blocks[0].text, recalled.blocks[0].kind, recalled.blocks[0].source
 
     assert first("do I prefer Lisbon or Porto?") == ("Prefers Lisbon to Porto", "preference", "memory")
     assert first("which city?") == ("city: Lisbon", "fact", "memory")
     assert first("where did I move?") == ("I moved to Lisbon", "turn", "user-turn")
     assert first("what did you tell me about the weather?") == (
-        "The weather is lovely",
+        "The weather is lovely (from the assistant)",
         "turn",
         "assistant-turn",
     )
@@ -116,7 +118,7 @@ def test_recall_tells_the_conversation_so_far(space, clock):
     assert history == [f"tea {number}" for number in range(3, 9)]
     ranked = {hit.turn.text for hit in recalled.hits}
     assert ranked == {"tea 0", "tea 1", "tea 2", "tea elsewhere"}
-    assert {block.text for block in recalled.blocks} <= ranked
+    assert {block.text.removesuffix(" (from the assistant)") for block in recalled.blocks} <= ranked
     assert recalled.blocks
     assert space.recall("tea").conversation_history == ()
 
@@ -126,7 +128,7 @@ def test_system_turns_are_not_recalled(space):
     space.retain("You are a tea expert", role="system")
     space.retain("green tea", role="tool")
 
-    assert blocks(space, "tea") == ["green tea"]
+    assert blocks(space, "tea") == ["green tea (from a tool)"]
 
 
 def test_superseded_expired_and_forgotten_are_not_recalled(space, clock):

@@ -11,7 +11,7 @@ def test_the_matching_turn_is_found_among_what_the_user_said(space):
 
     found = space.recall("ibis")
 
-    assert [block.text for block in found.blocks] == ["The ibis is in Cairo."]
+    assert [block.text for block in found.blocks] == ["The ibis is in Cairo. (from the assistant)"]
     assert [hit.turn.text for hit in found.hits if hit.turn is not None] == ["The ibis is in Cairo."]
 
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from memplane.extract.catalog import PredicateCatalog
 from memplane.extract.english import base_form, word_class
-from memplane.extract.linear import load_linear, probability
 from memplane.extract.proposition import USER, Proposition, Tense
 from memplane.extract.sentences import split_sentences
 from memplane.extract.wording import question_words
+from memplane.models.linear import load_linear, probability
 
 # How likely a person would write something down from a message, whether or not the rules can read it. Learned like
 # the wording model (docs/internals/extraction.md); these are its features.

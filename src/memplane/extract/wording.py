@@ -12,9 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from memplane.extract.english import STOP_WORDS, base_form, third_person, word_class
-from memplane.extract.linear import load_linear, probability
 from memplane.extract.parse import ParsedClause
 from memplane.extract.proposition import Proposition
+from memplane.models.linear import load_linear, probability
 
 # The candidate wordings of a clause: whole, or cut where a phrase ends. From `I am working at a lab with my sister
 # these days`, people note `I work at a lab`.

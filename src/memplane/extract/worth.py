@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from memplane.extract.english import STOP_WORDS, base_form
-from memplane.extract.linear import load_linear, probability
 from memplane.extract.proposition import USER, Proposition
 from memplane.extract.standalone import stands_alone
+from memplane.models.linear import load_linear, probability
 
 WORTH_MIN = 0.6
 """The least probability of a fact that is shown."""

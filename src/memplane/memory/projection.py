@@ -36,7 +36,19 @@ from memplane.safety.sanitize import clean
 from memplane.storage.documents import PreparedDocument
 from memplane.storage.numbers import TURNS_PER_ENTRY_MAX
 from memplane.storage.store import Writer
-from memplane.types import Collection, Document, Entry, Kind, Memory, NewEntry, Op, State, Turn, within
+from memplane.types import (
+    IMPORTED,
+    Collection,
+    Document,
+    Entry,
+    Kind,
+    Memory,
+    NewEntry,
+    Op,
+    State,
+    Turn,
+    within,
+)
 
 _TURN_OPS = (Op.TURN, Op.HISTORY)
 _LIBRARY_OPS = (Op.DOCUMENT, Op.COLLECT)
@@ -45,8 +57,6 @@ _CHAIN_MAX = 10_000
 RECORDS = (Op.FORGET, Op.SWEEP, Op.PURGE, Op.RESOLVE, Op.COMPACT, Op.DECIDE, Op.RELEASE, Op.PIN)
 """Ops that record decisions; they are never forgotten."""
 _CHUNK = 2_000
-IMPORTED = "import:"
-"""Prefix of the adapter of an imported entry: the original writer is recorded, but is not a caller."""
 _PROXY = "proxy"
 """The adapter whose sessions are conversations."""
 

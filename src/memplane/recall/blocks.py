@@ -11,6 +11,7 @@ from memplane.recall.render import Sanitizer, mark, passage
 from memplane.recall.result import Limits, RecallBlock, RecallHit
 from memplane.safety.injection import marked
 from memplane.safety.outgoing import ServiceBlock
+from memplane.safety.provenance import source_mark, source_of, source_of_turn
 
 
 def blocks_of(
@@ -45,10 +46,12 @@ def _block(hit: RecallHit, tame: Sanitizer) -> RecallBlock:
     memory, turn = hit.memory, hit.turn
     if memory is not None:
         text, kind, source, at = narrated(memory), memory.kind.value, "memory", memory.updated_at
+        origin = source_mark(source_of(memory))
     else:
         assert turn is not None
         text, kind, source, at = turn.text, "turn", f"{tame(turn.role)}-turn", turn.at
-    shown = f"{tame.short(text)}{mark(hit, tame)}"
+        origin = source_mark(source_of_turn(turn))
+    shown = f"{tame.short(text)}{origin}{mark(hit, tame)}"
     return RecallBlock(
         id=hit.id,
         text=f"{marked(hit.flags)} {shown}" if hit.flags else shown,

@@ -2,7 +2,10 @@
 
 import re
 
-_FORGED = re.compile(r"\((?=since replaced\b|not settled\)|said \d+ times\))", re.IGNORECASE)
+_FORGED = re.compile(
+    r"\((?=since replaced\b|not settled\)|said \d+ times\)|from (?:a|the) (?:tool|document|assistant)\)|imported\))",
+    re.IGNORECASE,
+)
 _NOW_CHARS_MAX = 200
 """The current statement is quoted up to this length; it also has a line of its own."""
 

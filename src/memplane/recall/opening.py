@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from memplane.config import Settings
+from memplane.recall.brief import brief_memories
 from memplane.recall.copies import same_words
 from memplane.recall.marks import memory_mark, with_mark
 from memplane.recall.matters import wishes_of
@@ -79,7 +80,7 @@ def _brief(reader: Reader, selection: Selection, where: Filter) -> Iterator[Memo
     shown = {(turn.seq, turn.ordinal) for hit in selection.items if (turn := hit.turn) is not None}
     stated = {same_words(hit.statement) for hit in selection.items}
     audience = where.audience or EVERYWHERE
-    for memory in reader.memories.brief(now=where.now, limit=_MEMORIES_MAX, audience=audience):
+    for memory in brief_memories(reader, now=where.now, limit=_MEMORIES_MAX, audience=audience):
         of_turn = memory.derived and (memory.seq, memory.ordinal) in shown
         if memory.id not in applying and not of_turn and same_words(memory.line) not in stated:
             yield memory

@@ -24,6 +24,7 @@ from memplane.recall.told_time import told_time
 from memplane.recall.turn_embedding import is_question
 from memplane.safety.fence import INTRODUCTION, defang, fence
 from memplane.safety.injection import flags_of, marked
+from memplane.safety.provenance import source_mark, source_of
 from memplane.safety.redact import redact
 from memplane.safety.sanitize import one_line
 from memplane.types import Kind, Memory, Role, Turn
@@ -412,7 +413,9 @@ def _standing_line(hit: RecallHit, tame: Sanitizer, said: datetime | None) -> _L
     wish = hit.memory.kind is Kind.INSTRUCTION
     day = "" if said is None else f" (said {said.date()})"
     return _Line(
-        line=_attributed(f"- {tame.short(narrated(hit.memory))}{day}{mark(hit, tame)}", hit),
+        line=_attributed(
+            f"- {tame.short(narrated(hit.memory))}{day}{_origin(hit.memory)}{mark(hit, tame)}", hit
+        ),
         heading=WISHES if wish else PINNED,
         section=1 if wish else 0,
         pinned=hit.memory.pinned,
@@ -443,13 +446,17 @@ def _shorter(hit: RecallHit, chars: int, tame: Sanitizer) -> str:
     tail = mark_text(replaced=hit.replaced, now=now, contested=hit.contested)
     content = tame.part(hit.statement, chars - (0 if now is None else len(now)))
     who = "" if hit.turn is None else f"{tame.short(_speaker(hit.turn))}: "
-    return f"- {who}{content}{tail}"
+    origin = "" if hit.memory is None else _origin(hit.memory)
+    return f"- {who}{content}{origin}{tail}"
 
 
 def _conflict_line(conflict: Conflict, items: Sequence[RecallHit], tame: Sanitizer) -> _Line:
     """Takes the place of the first item that it is about."""
     newer, older = sorted((conflict.left, conflict.right), key=lambda memory: memory.updated_at, reverse=True)
-    text = f"- {tame.short(narrated(newer))} ({_day(newer.updated_at)}), or: {tame.short(narrated(older))} ({_day(older.updated_at)})"
+    sides = [
+        f"{tame.short(narrated(side))}{_origin(side)} ({_day(side.updated_at)})" for side in (newer, older)
+    ]
+    text = f"- {', or: '.join(sides)}"
     line = RecallLine(text=text, ids=(newer.id, older.id), kind="conflict")
     about = {newer.id, older.id, *(side.entry_id for side in (newer, older) if side.derived)}
     rank = next((rank for rank, hit in enumerate(items) if hit.id in about), len(items))
@@ -478,7 +485,12 @@ def _fact(hit: RecallHit, tame: Sanitizer) -> str:
     assert memory is not None
     told = next(filter(None, map(told_time, memory.times)), None)
     when = f" ({told})" if told else ""
-    return f"- {tame.short(narrated(memory))}{when}{mark(hit, tame)}"
+    return f"- {tame.short(narrated(memory))}{when}{_origin(memory)}{mark(hit, tame)}"
+
+
+def _origin(memory: Memory) -> str:
+    """The source of a memory, unless it is the user's own words."""
+    return source_mark(source_of(memory))
 
 
 def _turn(hit: RecallHit, tame: Sanitizer) -> str:

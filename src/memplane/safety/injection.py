@@ -6,11 +6,12 @@ memory its rank. An attacker can find other words; fencing and budgets limit tho
 """
 
 import re
-from base64 import b64decode
-from binascii import Error as NoBase64
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
-from unicodedata import normalize
+
+from memplane.safety.disguise import blobs, decoded, is_plain, undisguised
+from memplane.safety.fold import fold
+from memplane.safety.vocabulary import HEAD_CHARS, WORD
 
 OVERRIDE = "override"
 """Tells the reader to ignore its earlier instructions."""
@@ -32,16 +33,6 @@ FLAGS = (OVERRIDE, PERSONA, MARKUP, EXFILTRATION, ENCODED, CODE, HIDDEN)
 _GAP = r"[\W_]+"
 """Between two words: emphasis marks and line ends are ignored."""
 
-# Look-alike characters. Joiners are removed for matching, but stay in the displayed text.
-_UNSEEN = re.compile(
-    "[\\x00-\\x08\\x0e-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b-\\u200f"
-    "\\u202a-\\u202e\\u2060-\\u206f\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff9-\\ufffb\\U0001d173-\\U0001d17a"
-    "\\U000e0000-\\U000e0fff\\u0300-\\u0338]+"
-)
-_LOOKALIKES = str.maketrans(
-    "аеорсухіѕјԁһтмкοανειρτυκօսոıɪɢɴᴏʀᴇᴀʟᴘᴠᴜꜱᴛᴄᴅᴍ", "aeopcyxisjdhtmkoaveiptukouniignorealpvustcdm"
-)
-
 _EMOJI_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
 _UNSEEN_RUN = re.compile(
     "[\\u200b-\\u200d\\u2060\\ufeff\\u180e\\u034f]{4}"  # data in zero-width characters
@@ -52,9 +43,6 @@ _UNSEEN_RUN = re.compile(
 _SPLIT_WORD = re.compile("(?<=[A-Za-z])[\\u200b-\\u200d\\u2060\\ufeff\\xad](?=[A-Za-z])")
 _SPLIT_WORDS_MIN = 3
 
-_BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
-_BLOBS_MAX = 8
-_BLOB_CHARS_MAX = 4_096
 _NEAR_CHARS = 400
 _PHRASES_MAX = 64
 
@@ -323,6 +311,15 @@ _RULES_ELSEWHERE = (
 _ALL_RULES = _RULES + _RULES_ELSEWHERE
 _GATE = sorted({word for rule in _ALL_RULES for word in rule.any_of})
 """Almost every text has none of these and is skipped at once."""
+_BEGINNINGS = frozenset(
+    [
+        f"{prefix}{word.rpartition(' ')[2]}"[:HEAD_CHARS]
+        for word in (*_GATE, "urls")
+        if word.rpartition(" ")[2].isalpha() or not word.isascii()
+        for prefix in ("", "un", "non")
+    ]
+)
+"""How the words of the gate begin, which is faster to look up."""
 
 _DECODE = re.compile(r"\b(?:decod\w{1,4}|base-?64|b64|rot-?13|hex(?:adecimal)?|unescape)\b")
 _DO = re.compile(
@@ -346,11 +343,36 @@ def flags_of(*texts: str | None) -> tuple[str, ...]:
 
 def _flags(text: str) -> set[str]:
     found = {HIDDEN} if not text.isascii() and _is_hidden(text) else set()
-    folded = _folded(text)
-    found |= _phrases(folded)
-    if _requests_decoding(text, folded) or _hides_code(text):
+    folded = fold(text)
+    words = WORD.findall(folded)
+    lengths = [*map(len, words)]
+    found |= _orders(folded, words)
+    if is_plain(text, words, lengths):
+        return found
+    for plain in undisguised(text, folded, words, lengths):
+        found |= _orders(plain, WORD.findall(plain))
+    if _requests_decoding(text, folded) or any(
+        _is_order(said) for said in decoded(text, folded, words, lengths)
+    ):
         found.add(ENCODED)
     return found
+
+
+def _is_order(text: str) -> bool:
+    folded = fold(text)
+    return bool(_orders(folded, WORD.findall(folded)))
+
+
+def _orders(folded: str, words: Iterable[str]) -> set[str]:
+    """The flags of listed phrases. The learned score flags nothing: of benign texts full of such words, it would flag one in ten."""
+    heads = {word[:HEAD_CHARS] for word in words}
+    return _phrases(folded) if _may_have_phrase(folded, heads) else set()
+
+
+def _may_have_phrase(folded: str, heads: set[str]) -> bool:
+    if not _BEGINNINGS.isdisjoint(heads) or not folded.isascii():
+        return True
+    return "<" in folded or "[" in folded or "##" in folded or "@" in folded
 
 
 def _phrases(folded: str) -> set[str]:
@@ -380,14 +402,6 @@ def _matches_near(folded: str, pattern: re.Pattern[str], beside: re.Pattern[str]
     return False
 
 
-def _folded(text: str) -> str:
-    """The normalised text: without invisible characters, in one width, case and alphabet."""
-    if text.isascii():
-        return text.lower()
-    plain = _UNSEEN.sub("", normalize("NFKD", text))
-    return normalize("NFC", plain).casefold().translate(_LOOKALIKES)
-
-
 def _is_hidden(text: str) -> bool:
     if "\U0001f3f4" in text:
         text = _EMOJI_FLAG.sub("", text)
@@ -400,37 +414,9 @@ def _requests_decoding(text: str, folded: str) -> bool:
     """Encoded text near a request to decode and follow it."""
     if "decod" not in folded and "64" not in folded and "rot" not in folded and "hex" not in folded:
         return False
-    for blob in _blobs(text):
-        near = _folded(text[max(0, blob.start() - _NEAR_CHARS) : blob.start()])
-        near += " " + _folded(text[blob.end() : blob.end() + _NEAR_CHARS])
+    for blob in blobs(text):
+        near = fold(text[max(0, blob.start() - _NEAR_CHARS) : blob.start()])
+        near += " " + fold(text[blob.end() : blob.end() + _NEAR_CHARS])
         if _DECODE.search(near) and _DO.search(near):
             return True
     return False
-
-
-def _hides_code(text: str) -> bool:
-    """Whether base64 text would be flagged if decoded."""
-    return any(
-        _phrases(_folded(said)) for blob in _blobs(text) if (said := _decoded(blob.group())) is not None
-    )
-
-
-def _blobs(text: str) -> Iterable[re.Match[str]]:
-    for number, blob in enumerate(_BLOB.finditer(text)):
-        if number == _BLOBS_MAX:
-            return
-        yield blob
-
-
-_from_base64: Callable[..., bytes] = b64decode
-
-
-def _decoded(blob: str) -> str | None:
-    """The decoded base64; None if that is not text."""
-    bare = blob[:_BLOB_CHARS_MAX].rstrip("=").translate({ord("-"): "+", ord("_"): "/"})
-    bare = bare[: len(bare) - len(bare) % 4] if len(bare) % 4 == 1 else bare
-    try:
-        text = _from_base64(bare + "=" * (-len(bare) % 4)).decode("utf-8")
-    except (NoBase64, ValueError):
-        return None
-    return text if text.isprintable() or "\n" in text else None

@@ -28,9 +28,9 @@ from memplane.ledger.payloads import (
     encode,
 )
 from memplane.memory.checks import check_encodable, check_name, check_rating, check_role, check_storable_kind
-from memplane.memory.projection import IMPORTED, RECORDS
+from memplane.memory.projection import RECORDS
 from memplane.space import Space
-from memplane.types import Caller, Entry, LoadResult, MergeReport, NewEntry, Op, Tombstone, within
+from memplane.types import IMPORTED, Caller, Entry, LoadResult, MergeReport, NewEntry, Op, Tombstone, within
 
 # What an import did, line by line where it matters.
 

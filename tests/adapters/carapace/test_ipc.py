@@ -510,7 +510,7 @@ def test_returns_entries_with_behavioral_flag_and_stripped_newlines(host):
     """
     Also: strips \\r\\n, \\r, and unicode line separators; strips all Unicode newline variants from brief content.
     """
-    host.store("a\nb\r\nc\rd\u2028e\u2029f\x0bg\x0ch\x85i", type="instruction")
+    host.store("a\nb\r\nc\rd\u2028e\u2029f\x0bg\x0ch\x85i", type="preference")
 
     (entry,) = host.result("memory_brief", {})["entries"]
     assert (entry["content"], entry["behavioral"]) == ("a b c d e f g h i", True)

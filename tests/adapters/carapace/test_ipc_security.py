@@ -187,10 +187,10 @@ def test_secrets_are_sanitized_in_every_answer(host):
     Sanitizes a successful response payload result; sanitizes error message fields. The placeholder is Carapace's.
     """
     token = "ghp_" + "a1B2c3D4e5" * 4
-    stored = host.store(f"Use {token} or postgres://u:s3cretpw@db/x")
-    assert stored["content"] == "Use [REDACTED] or [REDACTED]"
+    stored = host.store(f"Uses {token} or postgres://u:s3cretpw@db/x")
+    assert stored["content"] == "Uses [REDACTED] or [REDACTED]"
     for tool in ("memory_search", "memory_brief"):
-        assert contents(host.result(tool, {})) == ["Use [REDACTED] or [REDACTED]"]
+        assert contents(host.result(tool, {})) == ["Uses [REDACTED] or [REDACTED]"]
 
     assert (
         host.tool("memory_delete", {"id": token}).stderr["message"] == 'Memory entry "[REDACTED]" not found.'

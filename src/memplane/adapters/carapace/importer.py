@@ -13,10 +13,9 @@ from memplane.errors import InvalidRequest
 from memplane.ledger.history import RejectedLine
 from memplane.ledger.payloads import StorePayload, encode
 from memplane.memory.checks import check_encodable, check_kind
-from memplane.memory.projection import IMPORTED
 from memplane.space import Space
 from memplane.transfer.full import ImportReport, ImportTally
-from memplane.types import Caller, NewEntry, Op
+from memplane.types import IMPORTED, Caller, NewEntry, Op
 
 MAGIC = b"SQLite format 3\0"
 

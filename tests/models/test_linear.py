@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memplane.extract.linear import hash_of, load_linear, probability, read_linear, write_linear
+from memplane.models.linear import hash_of, load_linear, probability, read_linear, write_linear
 
 
 def test_what_is_written_is_read():

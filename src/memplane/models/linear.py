@@ -63,9 +63,9 @@ def probability(score: float) -> float:
 
 
 @cache
-def load_linear(name: str) -> Linear:
-    """A model shipped with the package."""
-    return read_linear((files(__package__) / "learned" / f"{name}.txt").read_text("ascii"))
+def load_linear(name: str, package: str = "memplane.extract") -> Linear:
+    """A model shipped with a package, in its folder `learned`."""
+    return read_linear((files(package) / "learned" / f"{name}.txt").read_text("ascii"))
 
 
 def read_linear(text: str) -> Linear:
