@@ -164,6 +164,10 @@ _REACHED_OTHERWISE = {
     "memplane.recall.query:read_nameless",  # find_periods
     "memplane.recall.query:route",  # by_question
     "memplane.recall.standing:shared_words",  # word_signals
+    "memplane.safety.addressed:score",  # speaks_to_agent
+    "memplane.safety.disguise:decoded",  # flags_of
+    "memplane.safety.disguise:is_plain",  # flags_of
+    "memplane.safety.disguise:undisguised",  # flags_of
     "memplane.safety.redact.find:replaced",  # redact
     "memplane.server.request:decode_json",  # tests/attack/test_bombs.py
     "memplane.sync.tree.frontmatter:with_members",  # part

@@ -34,6 +34,8 @@ _IDLE_READERS_MAX = 64
 _WAIT_S = 5.0
 """How long an open waits for another thread to close something."""
 _LOOK_S = 0.05
+_UNEXPLAINED_MAX = 5
+"""How often an open fails while there are descriptors before the reason must be another one."""
 _CACHE_BUDGET_KIB = 128 * 1024
 _CACHE_KIB_MIN = 256
 
@@ -67,12 +69,18 @@ class ConnectionBudget:
     def within_limits(self, opening: Callable[[], T]) -> T:
         """What `opening` returns. Where the process is out of descriptors, unused ones are closed and it is called again."""
         end = time.monotonic() + _WAIT_S
+        unexplained = 0
         while True:
             try:
                 return opening()
             except StorageUnavailable as exc:
                 if not _is_exhausted():
-                    raise
+                    unexplained += 1  # or another thread has closed something since
+                    if unexplained == _UNEXPLAINED_MAX:
+                        raise
+                    time.sleep(_LOOK_S / 10)
+                    continue
+                unexplained = 0
                 if not self.reclaim():
                     if time.monotonic() > end:
                         raise StorageBusy(
