@@ -6,6 +6,7 @@ import pytest
 from tests.conftest import HandClock, fresh_plane
 
 from memplane.clock import to_instant
+from memplane.compaction.judging import essentials
 from memplane.errors import InvalidRequest, NotFound
 from memplane.ledger.payloads import KEEPING, PromotePayload, decode
 from memplane.storage.compaction import RETENTION, Layer, LearningStatus
@@ -448,3 +449,23 @@ def test_a_policy_takes_the_owners_word_alone(open_plane, clock):
     assert next(text for text, stands in standing.items() if stands == "confirmed").startswith(
         "I prefer short"
     )
+
+
+def test_what_is_kept_loses_no_number_name_negation_or_alternative(space):
+    """
+    A line of a digest says all that the sentence it stands for said, because the raw day is deleted.
+    """
+    said = [
+        "We decided to use Bicep instead of Terraform for all new infra",
+        "I work at Initech in Berlin but not on Fridays",
+        "I bought 3 bikes for $450 from Ana, not from Ben",
+    ]
+    say(space, *said)
+    space.compact()
+    kept = " ".join(
+        [line.text for line in space.overview.digest_lines()]
+        + [draft.text for draft in space.review.drafts()]
+    )
+
+    for text in said:
+        assert essentials(text) <= essentials(kept), text

@@ -90,12 +90,13 @@ def turn_item(turn: Turn) -> str:
 
 def _of_memory(day: str, entry: RawEntry, memory: Memory) -> Promotion:
     over = memory.state is State.SUPERSEDED
+    text = _complete(entry, memory)
     if memory.behavioral and memory.role == Role.USER and not over:
-        layer, text, reason = Layer.LEARN, memory.text, "says how the user wants to be served"
+        layer, reason = Layer.LEARN, "says how the user wants to be served"
     elif over:
-        layer, text, reason = Layer.DIGEST, f"Formerly: {memory.text}", "was so, and was replaced since"
+        layer, text, reason = Layer.DIGEST, f"Formerly: {text}", "was so, and was replaced since"
     else:
-        layer, text, reason = Layer.DIGEST, memory.text, "a fact about people or projects"
+        layer, reason = Layer.DIGEST, "a fact about people or projects"
     promoted = PromotePayload(
         day=day,
         kind=memory.kind,
@@ -110,6 +111,46 @@ def _of_memory(day: str, entry: RawEntry, memory: Memory) -> Promotion:
         speaker=_named_speaker(entry, memory) if layer is Layer.LEARN else None,
     )
     return Promotion(layer=layer, promoted=promoted, entry=entry.id, item=memory.id, reason=reason)
+
+
+def _complete(entry: RawEntry, memory: Memory) -> str:
+    """The memory's text; or the sentence it was read from, if that has a number, a name, a negation or an alternative which the text
+    leaves out. The turn is about to be deleted, so nothing else would keep it."""
+    turn = next((turn for turn in entry.turns if turn.ordinal == (memory.ordinal or 0)), None)
+    if turn is None or not memory.derived or memory.start is None:
+        return memory.text
+    sentences = (it for it in split_sentences(turn.text) if it.start <= memory.start < it.end)
+    sentence = next(sentences, None)
+    if sentence is None:
+        return memory.text
+    beside = [
+        other
+        for other in entry.memories
+        if other.ordinal == memory.ordinal and sentence.start <= (other.start or 0) < sentence.end
+    ]
+    said = one_line(turn.text[sentence.start : sentence.end])
+    told = frozenset[str]().union(*(essentials(other.text) for other in beside))
+    if essentials(said) <= told or max(beside, key=_length).id != memory.id:
+        return memory.text
+    return f"{_speaker(turn)}: {said}"
+
+
+def _length(memory: Memory) -> int:
+    return (memory.end or 0) - (memory.start or 0)
+
+
+_ESSENTIAL = re.compile(
+    r"(?P<number>\d[\d.,:/-]*)|(?<=\w )(?P<name>(?!I\b)[A-Z][\w'-]+)"
+    r"|\b(?P<turns>not|never|no|none|nobody|nothing|without|cannot|instead|rather|than|except|unless|but|or|only|until)\b|(?P<denies>n['\u2019]t)\b",
+)
+
+
+def essentials(text: str) -> frozenset[str]:
+    """Numbers, names, negations and alternatives: what a shorter text must not lose."""
+    return frozenset(
+        "not" if found["denies"] else found.group().rstrip(".,:-/").lower()
+        for found in _ESSENTIAL.finditer(text)
+    )
 
 
 def _named_speaker(entry: RawEntry, memory: Memory) -> str | None:

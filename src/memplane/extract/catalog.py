@@ -113,7 +113,7 @@ class PredicateCatalog:
 
     def named_classes(self, text: str) -> frozenset[str]:
         """The classes a phrase names: all of `alcohol`, not just one drink."""
-        said = f" {text.lower()} "
+        said = f" {' '.join(map(stem, text.split()))} "
         return frozenset(name for name in self._classes if f" {name.replace('_', ' ')} " in said)
 
     def classes_of(self, text: str) -> frozenset[str]:
