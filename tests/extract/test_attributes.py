@@ -69,6 +69,8 @@ def test_values_have_a_sort():
         ("I prefer React", "I prefer Vue"),
         ("I have a dog named Rex", "My dog Rex died"),
         ("I have a cat", "I have no pets"),
+        ("I live in Rome", "I moved to Berlin because Rome was too expensive"),
+        ("I drive a red Toyota Corolla", "I sold my car"),
         ("The project deadline is 1 April 2027", "The project deadline moved to 15 April 2027"),
     ],
 )
@@ -85,6 +87,13 @@ def test_a_later_value_replaces_the_earlier(space, clock, old, new):
         ("My wife is a nurse", "My wife is now pregnant"),
         ("My boss is Priya", "My boss is strict"),
         ("My rent is $1500", "My car payment is $300"),
+        ("My rent is $1500", "Her rent has gone up to $1800 because of me"),
+        ("I have a dog named Rex", "My dog Rex almost died"),
+        ("I have a dog named Rex", "My dog didn't die"),
+        ("I have a car", "I sell cars for a living"),
+        ("I have a dog", "I have no dog food left"),
+        ("My school is Lincoln High", "My school went to London last week"),
+        ("I have a cat named Tom and a dog named Bella", "We got rid of the dog"),
     ],
 )
 def test_what_is_added_or_about_something_else_replaces_nothing(space, clock, old, new):

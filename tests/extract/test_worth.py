@@ -32,6 +32,8 @@ def test_what_points_outside_does_not_stand_alone(note):
         "My sister visits her kids",
         "I want to help those who struggle.",
         "I have one son.",
+        "I live in the US.",
+        "I work in IT.",
     ],
 )
 def test_what_says_all_of_it_stands_alone(note):
@@ -61,6 +63,8 @@ def test_small_talk_is_not_shown_but_compared(space):
         ("Ana", "My sister lives in Porto", "Ana's sister lives in Porto."),
         (None, "I no longer work at Siemens", "User no longer works at Siemens."),
         (None, "I moved to Berlin last month", "User moved to Berlin last month."),
+        (None, "I work for the US Navy", "User works for the US Navy."),
+        (None, "I quit smoking two years ago", "User quit smoking two years ago."),
     ],
 )
 def test_a_fact_names_its_subject(space, speaker, said, told):

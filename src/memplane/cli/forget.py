@@ -1,13 +1,15 @@
 """Forgetting and receipts."""
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from memplane.errors import InvalidRequest
+from memplane.errors import InvalidRequest, NotFound
+from memplane.space.space import Space
 from memplane.terminal.call import CommandContext
 from memplane.terminal.command import command
 from memplane.terminal.exits import MENDABLE
@@ -80,6 +82,7 @@ def forget(
     if prefix == "" and not (yes or dry_run):
         raise InvalidRequest("an empty --prefix matches every fact; add --yes to confirm")
     space = call.existing_space()
+    _check_entries(space, entries or ())
 
     def run(*, dry_run: bool) -> Receipt:
         return space.forget(
@@ -100,6 +103,20 @@ def forget(
         _make_sure(call, run(dry_run=True), everything=everything)
     receipt = run(dry_run=dry_run)
     call.out.answer(receipt, _receipt(receipt))
+
+
+def _check_entries(space: Space, ids: Sequence[str]) -> None:
+    """Lists show the ids of memories, so these are easily taken for ids of entries."""
+    for id_ in ids:
+        try:
+            memory = space.memory(id_)
+        except NotFound:
+            continue
+        if memory.entry_id != id_:
+            raise InvalidRequest(
+                f"{id_} is the id of a memory; delete it with `memplane delete {id_}`, or give the entry it came from: "
+                f"--entry {memory.entry_id}"
+            )
 
 
 @command(app, examples=["memplane receipts", "memplane receipts --json"])

@@ -216,7 +216,17 @@ def brief(call: CommandContext, conversation: Conversation = None, project: Proj
     made = call.existing_space().brief(conversation=conversation, project=project)
     call.out.answer_text(made, made.markdown)
     if not made.entries:
+        _note_pending(call)
         call.out.note("No memories yet; `memplane store` adds one.")
+
+
+def _note_pending(call: CommandContext) -> None:
+    """Turns that were not read for facts yet explain an empty list."""
+    pending = call.existing_space().overview.enrichment().waiting.entries
+    if pending:
+        call.out.empty(
+            f"{pending:,} ledger entries are not read for facts yet; `memplane enrich` does it now."
+        )
 
 
 @command(app, examples=["memplane conversations", "memplane conversations --project site"])
@@ -277,6 +287,8 @@ def memories(
     call.out.answer(
         {"memories": found}, table("id", "kind", "text", "state", "tier", "importance", rows=rows)
     )
+    if not found:
+        _note_pending(call)
 
 
 def _marked(memory: Memory, marks: Mapping[str, Mark]) -> str:

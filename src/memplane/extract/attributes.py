@@ -12,13 +12,13 @@ from memplane.extract.english import DETERMINERS, PRONOUNS, STOP_WORDS, base_for
 _NOUN = r"[a-z][\w'&/-]*(?: [a-z][\w'&/-]*){0,3}"
 _ADVERBS = r"(?:(?:just|recently|now|finally|also|already|officially|actually|currently|then) )*"
 _SET = (
-    r"(?:went|gone|go|goes|rose|risen|increased|decreased|dropped|fell|fallen|jumped|climbed|changed|switched|moved|shifted|grew|grown|shrank"
+    r"(?:(?:went|gone|go|goes) (?:up|down)|rose|risen|increased|decreased|dropped|fell|fallen|jumped|climbed|changed|switched|moved|shifted|grew|grown|shrank"
     r"|(?:was|got|is|are|were|been|being|gets) (?:just |now |recently )?(?:raised|increased|bumped|cut|lowered|moved|pushed|changed|reduced"
     r"|upgraded|renamed|switched|extended|shortened|updated|set|reset|rescheduled|postponed|delayed|brought forward))"
 )
 _FROM_TO = r"(?: from (?P<old>[^,;]{1,60}?))?"
 _CHANGED = re.compile(
-    rf"(?P<owner>my|our|the|his|her|their) (?P<new>new |current |latest )?(?P<noun>{_NOUN}?) (?:has |have |had )?{_ADVERBS}{_SET}"
+    rf"(?P<owner>my|our|the) (?P<new>new |current |latest )?(?P<noun>{_NOUN}?) (?:has |have |had )?{_ADVERBS}{_SET}"
     rf"(?: all the way)?(?: up| down| back| over| out)?(?: by [\w$€£.,%]+)?{_FROM_TO} (?:to|until|till) (?P<value>.{{1,120}})",
     re.IGNORECASE,
 )
@@ -64,11 +64,13 @@ def read_attribute(said: str) -> Attribute | None:
     said = _LEAD.sub("", said.strip(_EDGE), count=1)
     found = _CHANGED.fullmatch(said) or _I_CHANGE.fullmatch(said)
     if found is not None:
-        return _attribute(found, changed=True)
+        moved = _MOVED.search(said[: found.start("value")]) is not None
+        return None if moved and not _is_fixed(found["value"]) else _attribute(found, changed=True)
     found = _IS_NOW.fullmatch(said)
     if found is not None:
         changed = bool(found["now"] or found["new"])
-        return _attribute(found, changed=changed) if changed or _is_fixed(found["value"]) else None
+        told = changed or (_is_fixed(found["value"]) and value_type(_trimmed(found["value"])) != "number")
+        return _attribute(found, changed=changed) if told else None
     found = _VALUE_IS_MY.fullmatch(said)
     if (
         found is not None
@@ -80,6 +82,8 @@ def read_attribute(said: str) -> Attribute | None:
     return None
 
 
+_MOVED = re.compile(r"\b(?:moved|shifted|pushed)\b", re.IGNORECASE)
+"""A car that was moved to Berlin is not called Berlin; a meeting that was moved to Friday is on Friday."""
 _LEAD = re.compile(
     r"\A(?:(?:well|oh|yes|yeah|no|ok|okay|so|and|but|also|actually|hey|hi|update|correction|fyi|btw|by the way|turns out|unfortunately|sadly|luckily"
     r"|as of \w+|today|yesterday|now)[,:.!]* )+",
@@ -101,7 +105,7 @@ def _attribute(found: re.Match[str], *, changed: bool) -> Attribute | None:
 
 def _is_fixed(value: str) -> bool:
     """A value that says of itself that it is one: an amount, a date, an address."""
-    return value_type(_trimmed(value)) in {"email", "address", "money", "clock", "date"}
+    return value_type(_trimmed(value)) in {"email", "address", "money", "clock", "date", "number"}
 
 
 def _is_value(value: str, *, typed: bool) -> bool:

@@ -19,7 +19,7 @@ _CLASS = re.compile(r"@([a-z_]+)")
 _WORD = re.compile(r"(?<![.'-])[\w+#.'-]*[\w+#]")
 """A run of marks is only tried from its first one, so that a wall of them stays linear."""
 _NAME_WORDS_MAX = 4
-_UNIONS = frozenset({"tool", "exclusive"})
+_UNIONS = frozenset({"tool", "framework", "technology", "exclusive"})
 """Classes made of other classes, which do not identify a thing."""
 _TABLES = frozenset({"classes", "excludes"})
 """Top-level tables of the file that are not predicates."""

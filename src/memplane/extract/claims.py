@@ -72,7 +72,7 @@ def _verb_phrase(proposition: Proposition) -> str:
     return subject
 
 
-_OWNED = re.compile(r"(?:my|our|the|this|that) ")
+_OWNED = re.compile(r"(?:my|our|the|this|that) ", re.IGNORECASE)
 """If the relation begins with a possession of the user: `my name is`."""
 
 
@@ -233,7 +233,7 @@ def _kind(claim: Proposition, predicate: Predicate) -> Kind:
     return Kind.FACT if predicate.kind is Kind.PREFERENCE and happened else predicate.kind
 
 
-_HABITS = frozenset({"does_sport", "has_hobby", "consumes", "reads", "likes", "uses"})
+_HABITS = frozenset({"does_sport", "has_hobby", "consumes", "reads", "likes", "uses", "uses_technology"})
 
 
 def _is_unreal(text: str, claim: Proposition) -> bool:
@@ -248,6 +248,7 @@ def _is_unreal(text: str, claim: Proposition) -> bool:
 _UNREAL_CHARS = 40
 _UNREAL = re.compile(
     r"\b(?:I|we)(?: really| just)? (?:wish|hope|almost|nearly|might|may|imagine|pretend|dreamed|dreamt)\b"
+    r"|\b(?:almost|nearly) (?:\w{2,12}ed|lost|sold|quit|bought|got|broke|left)\b"
     r"|\bI (?:thought|never said|did ?n[o'\u2019]t say|doubt|am not sure|was not sure)\b|\bI[\u2019']m not sure\b"
     r"|\b(?:if only|just kidding|what if|maybe|perhaps|let[\u2019']s say|in (?:the|my) (?:novel|story|book|game|dream))\b",
     re.IGNORECASE,

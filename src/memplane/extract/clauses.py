@@ -35,7 +35,7 @@ _QUOTED = re.compile(r"[\"“][^\"“”]*[\"”]")
 _QUESTION_OPENING = re.compile(rf"(?:and\s+|so\s+|but\s+)?{_QUESTION_START}", re.IGNORECASE)
 _CONDITION = re.compile(r"(?:if|unless|whether|suppose|imagine|should)\b", re.IGNORECASE)
 _UNTIL_THEN = re.compile(
-    r"(?:when|whenever|until|till|before|once|as (?:soon|long) as|wherever|since (?:i|we) (?:was|were))\b",
+    r"(?:when|whenever|until|till|before|once(?= (?:i|we|he|she|it|they|my|our|the)\b)|as (?:soon|long) as|wherever|since (?:i|we) (?:was|were))\b",
     re.IGNORECASE,
 )
 """A time, not a statement: `when I was a kid`, `once I have kids`."""

@@ -159,7 +159,7 @@ def _contradicts(new: Proposition, known: KnownMemory, catalog: PredicateCatalog
         return True
     if new.polarity is not old.polarity:
         return _denies(new, old, catalog) or _denies(old, new, catalog)
-    if new.polarity is Polarity.NEGATIVE or new.adds:
+    if new.polarity is Polarity.NEGATIVE or (new.adds and not new.replaces):
         return False
     if new.predicate == old.predicate and catalog[new.predicate].one:
         return new.topic.lower() == old.topic.lower()
@@ -235,12 +235,27 @@ def _denies(negative: Proposition, positive: Proposition, catalog: PredicateCata
     weather` says nothing about hot tea."""
     if negative.polarity is not Polarity.NEGATIVE:
         return False
+    if " and " in positive.object_text and not _denies_all(negative, positive):
+        return False
+    if negative.topic and negative.topic == positive.topic and content_stems(negative.object_text) & _GENERIC:
+        return True
     denied = content_words(negative.object_text)
     held = content_stems(f"{positive.relation_phrase} {positive.object_text}")
     shared = held.intersection(denied)
     if 2 * len(shared) > len(set(denied)) or (negative.update and denied[:1] and denied[0] in held):
         return True
     return bool(catalog.named_classes(negative.object_text) & catalog.classes_of(positive.object_text))
+
+
+_GENERIC = frozenset({"car", "vehicle", "phone", "smartphone", "laptop", "computer", "pet"})
+"""Whoever sells the car no longer has the Corolla."""
+
+
+def _denies_all(negative: Proposition, positive: Proposition) -> bool:
+    """Whether the end of one thing ends all of them: without the dog, there is still the cat."""
+    denied = content_stems(negative.object_text)
+    parts = positive.object_text.split(" and ")
+    return bool(denied & _GENERIC) or all(denied & content_stems(part) for part in parts)
 
 
 def _is_replaced(

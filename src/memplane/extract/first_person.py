@@ -78,7 +78,7 @@ def read_clause(parsed: ParsedClause, catalog: PredicateCatalog) -> ClauseReadin
     if ended is not None:
         return _with_catalog(parsed, catalog, ended, negative=True)._replace(ended=True)
     none = _NONE.match(rest) if parsed.verb in _HAVING and not parsed.negative else None
-    if none:
+    if none and len(none["what"].split()) == 1:  # no pets; but not: no dog food
         return _with_catalog(parsed, catalog, none["what"], negative=True)
     old, new = _replacement(parsed, rest)
     reading = _with_catalog(parsed, catalog, rest, negative=parsed.negative)
@@ -87,7 +87,7 @@ def read_clause(parsed: ParsedClause, catalog: PredicateCatalog) -> ClauseReadin
     topic = catalog.class_of(new) or reading.topic
     relation = f"{parsed.group} to" if parsed.verb in _CHANGING else parsed.group
     if parsed.verb in _EXCHANGING:
-        relation = "now use" if reading.predicate == "uses" else "now have"
+        relation = "now use" if reading.predicate.startswith("uses") else "now have"
         old = "" if old.lower() in PRONOUNS else old
     return reading._replace(value=new, topic=topic, replaces=old, relation=relation)
 
@@ -101,17 +101,22 @@ _NONE = re.compile(
 
 def _lost(parsed: ParsedClause, catalog: PredicateCatalog, rest: str) -> ClauseReading | None:
     """Who or what is no longer there: `my dog Rex died`, `our cat passed away`."""
-    gone = parsed.verb == "die" or _GONE.match(f"{parsed.verb} {rest}") is not None
-    if parsed.owner in {"I", "we"} or not gone:
+    if parsed.negative or parsed.modal or parsed.owner in {"I", "we"} or _NEARLY.search(parsed.group):
         return None
     noun = _MY.sub("", parsed.owner, count=1)
     topic = catalog.class_of(noun)
+    died = parsed.verb == "die" and topic in _LIVING
+    if not died and _GONE.match(f"{parsed.verb} {rest}") is None:
+        return None
     predicate = _PLACES.get(topic, "owns")
     return ClauseReading(
         predicate, noun, topic, "", negative=True, relation="no longer have", of_user=True, ended=True
     )
 
 
+_LIVING = frozenset({"pet", "family"})
+"""A car or a laptop that died is repaired."""
+_NEARLY = re.compile(r"\b(?:almost|nearly)\b", re.IGNORECASE)
 _GONE = re.compile(
     r"(?:pass away|run away|be (?:gone|dead|put (?:down|to sleep)|stolen|no longer (?:with us|alive)))\b",
     re.IGNORECASE,
@@ -215,9 +220,12 @@ def _untimed(rest: str, when: str) -> str:
 
 def _ended(parsed: ParsedClause, rest: str) -> str | None:
     """What has ended, in `I quit smoking`, `I gave up bread`, `I used to smoke`."""
+    if parsed.negative:
+        return None
     if parsed.tense is Tense.PAST and parsed.group.startswith("used to"):
         return rest
-    if parsed.verb in _ENDING and (parsed.update or parsed.verb in _SURE_ENDING):
+    sure = parsed.verb in _SURE_ENDING and parsed.tense is Tense.PAST
+    if parsed.verb in _ENDING and (parsed.update or sure):
         return re.sub(r"^(?:eating|drinking|using|doing|playing|going to) (?=\w)", "", rest)
     if parsed.verb in {"give", "cut"}:
         found = _ENDING_PHRASES.match(rest)

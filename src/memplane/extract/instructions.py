@@ -43,10 +43,15 @@ _NOT_CALLED = (
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|october|november"
     r"|december|today|tomorrow|tonight|later|back|when|if|maybe|anytime|sometime|crazy|old|asap|now|on|at|in|after|before"
 )
+_STYLE = "short|shorter|brief|concise|terse|long|longer|detailed|thorough|simple|plain|formal|informal|casual|friendly|polite|direct"
 _IMPERATIVE = re.compile(
     rf"{_POLITE}(?:"
     # Keep answers under 100 words from now on
     rf"(?:{_AGENT_VERB})\b.* {_LASTING}(?:,? please)?"
+    # Keep your answers short; give me detailed explanations. One answer would be this one, so only the plural
+    r"|(?:keep|make)(?: all)?(?: of)?(?: your| the| my)? (?:answers|replies|responses|explanations)"
+    rf" (?:{_STYLE}|under|below|within|in|to)\b.*"
+    rf"|give me(?: always)? (?:{_STYLE}),?(?: (?:and )?(?:{_STYLE}))? (?:answers|replies|responses|explanations)(?:,? please)?"
     # Reply to me only in German
     r"|(?:answer|reply|respond|write|speak|talk)(?: to me| me)? (?:always|only)\b.+"
     # Call me Captain; but not: call me tomorrow

@@ -59,11 +59,11 @@ def _split(memory: Memory) -> tuple[str, str]:
 def _in_third_person(said: str, name: str) -> str:
     """Empty if it is not in the first person singular."""
     first, _, rest = said.partition(" ")
-    if first == "I" and rest:
-        return f"{name} {_others(_agreeing(rest))}"
-    if first == "My" and rest:
-        return f"{name}'s {_others(rest)}"
-    return ""
+    if first not in {"I", "My"} or not rest:
+        return ""
+    told = _others(_agreeing(rest) if first == "I" else rest)
+    subject = name if first == "I" else f"{name}'s"
+    return told and f"{subject} {told}"
 
 
 def _agreeing(rest: str) -> str:
@@ -75,11 +75,37 @@ def _agreeing(rest: str) -> str:
             continue
         if plain in _AGREE:
             words[at] = word.lower().replace(plain, _AGREE[plain], 1)
-        elif plain not in _UNCHANGED and not is_past(plain) and base_form(plain) == plain:
+        elif plain in _SAME_IN_PAST and _PAST_TIME.search(rest):
+            pass
+        elif (
+            plain not in _UNCHANGED
+            and base_form(plain) == plain
+            and (plain in _SAME_IN_PAST or not is_past(plain))
+        ):
             words[at] = word.lower().replace(plain, third_person(plain), 1)
         break
     return " ".join(words)
 
 
+_SAME_IN_PAST = frozenset(
+    {"quit", "read", "cut", "set", "put", "hurt", "let", "hit", "bet", "cost", "shut", "split", "spread"}
+)
+_PAST_TIME = re.compile(r"\b(?:ago|last|yesterday|earlier|in (?:19|20)\d\d)\b", re.IGNORECASE)
+
+
 def _others(text: str) -> str:
-    return _WORD.sub(lambda found: _PRONOUNS.get(found.group().lower(), found.group()), text)
+    """Other first persons; `US` and `IT` are none. Empty if one remains that needs another verb."""
+    for said, told in _PAIRS.items():
+        text = text.replace(said, told)
+    changed = _WORD.sub(lambda found: _PRONOUNS.get(found.group(), found.group()), text)
+    return "" if _FIRST.search(changed) else changed
+
+
+_PAIRS = {
+    "I am ": "they are ",
+    "I was ": "they were ",
+    "I have ": "they have ",
+    "I'm ": "they are ",
+    "I've ": "they have ",
+}
+_FIRST = re.compile(r"\bI\b")

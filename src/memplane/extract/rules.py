@@ -177,7 +177,7 @@ def _of_clauses(
 
 
 _ADDS = re.compile(
-    r"\b(?:also|too|as well|additionally|in addition|on top of|besides|another|alongside|a (?:second|third|fourth))\b",
+    r"\b(?:also|as well|additionally|in addition|on top of|besides|another|alongside|a (?:second|third|fourth))\b|\btoo\W*\Z",
     re.IGNORECASE,
 )
 

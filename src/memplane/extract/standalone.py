@@ -31,10 +31,11 @@ def stands_alone(note: str) -> bool:
     """Only words that mean the same without the conversation."""
     words = _WORDS.findall(note)
     plain = [word.lower().replace("\u2019", "'") for word in words]
-    if not plain or plain[-1] in _OPEN or plain[-1] in _CLOSING:
+    last = len(plain) - 1
+    if not plain or ((plain[last] in _OPEN or plain[last] in _CLOSING) and not _is_name(words, last)):
         return False
-    objects = plain[2:] if len(plain) > _INTRANSITIVE else plain[1:]
-    if not any(map(_has_content, objects)):
+    objects = range(2 if len(plain) > _INTRANSITIVE else 1, len(plain))
+    if not any(_is_name(words, at) or _has_content(plain[at]) for at in objects):
         return False
     return not any(_points_outside(words, plain, at) for at in range(len(plain)))
 
@@ -43,11 +44,18 @@ _INTRANSITIVE = 2
 """`I swim` has no object; `I love me` has none that says something."""
 
 
+def _is_name(words: list[str], at: int) -> bool:
+    """`US`, `IT` and `May` are names, `us`, `it` and `may` are not."""
+    return at > 0 and words[at][:1].isupper() and words[at] != "I"
+
+
 def _has_content(word: str) -> bool:
     return word not in STOP_WORDS and word not in _POINTING
 
 
 def _points_outside(words: list[str], plain: list[str], at: int) -> bool:
+    if _is_name(words, at):
+        return False
     word = plain[at].partition("'")[0]
     if word == "that":
         return not _introduces_clause(plain, at)
@@ -79,6 +87,7 @@ def _introduces_clause(plain: list[str], at: int) -> bool:
 def _is_named_before(words: list[str], plain: list[str], at: int) -> bool:
     """Whether a person or animal precedes a pronoun: `my sister and her kids`, `I helped Ana with her thesis`."""
     return any(
-        plain[before] in _PEOPLE or (before and words[before][:1].isupper() and plain[before] != "i")
+        plain[before] in _PEOPLE
+        or (words[before][:1].isupper() and plain[before] not in STOP_WORDS and plain[before] != "i")
         for before in range(at)
     )

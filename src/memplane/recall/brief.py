@@ -25,7 +25,7 @@ _WARNING = (
 
 
 _CONTENT_CHARS_MAX = 2_000
-_CANDIDATES_MAX = 1_000
+_CANDIDATES_MAX = (1_000, 20_000)
 _FILE_CHARS_MAX = 200
 
 
@@ -40,7 +40,7 @@ class BriefEntry(msgspec.Struct, frozen=True, kw_only=True):
     age_days: int
     created_at: datetime
     caller: Caller
-    source: Source = Source.USER
+    source: Source
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,25 +69,24 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 def brief_memories(
     reader: Reader, *, now: Instant, limit: int, audience: Audience = EVERYWHERE
 ) -> list[Memory]:
-    """The memories of a brief. Those held back do not take the place of others, however many there are."""
+    """The memories of a brief. Those held back, and extracted ones that are not sure enough, do not take the place of others."""
     found: list[Memory] = []
-    for most in (limit, max(limit, _CANDIDATES_MAX)):
+    for most in (4 * limit, *_CANDIDATES_MAX):
         stored = reader.memories.brief(now=now, limit=most, audience=audience)
-        found = [
-            memory for memory in stored if not with_flags(memory).quarantined and may_enter_brief(memory)
-        ]
+        found = _few_derived(
+            [memory for memory in stored if not with_flags(memory).quarantined and may_enter_brief(memory)]
+        )
         if len(found) >= limit or len(stored) < most:
             break
     return found[:limit]
 
 
 def make_brief(reader: Reader, settings: Settings, now: Instant, audience: Audience = EVERYWHERE) -> Brief:
-    """Quarantined memories are excluded, including those stored before flagging existed; what speaks to the agent without a person
-    behind it; and instructions that newer ones ended."""
+    """Quarantined memories are excluded, including those stored before flagging existed; instructions to the agent that no
+    person stored, pinned or released; and instructions that newer ones ended."""
     entries: list[BriefEntry] = []
     chars = 0
-    found = brief_memories(reader, now=now, limit=settings.brief_entries_max, audience=audience)
-    plain = _few_derived(found)
+    plain = brief_memories(reader, now=now, limit=settings.brief_entries_max, audience=audience)
     wishes = wishes_of(reader, plain)
     for memory in plain:
         if not wishes.asks(memory.id):

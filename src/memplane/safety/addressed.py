@@ -15,7 +15,7 @@ from memplane.models.linear import Linear, load_linear
 from memplane.safety.vocabulary import UNSPACED, WORD, vocabulary
 
 THRESHOLD = 0.5
-"""The score from which a text is flagged. The bias of the model is shifted so that 0 is the limit for a single benign sentence."""
+"""The score of a probable order. `provenance` holds back text from a program well below it."""
 _LONG_CHARS, _LONG_SHARE, _LONG_MAX = 300, 0.5, 2.0
 """A long text has more windows that may have a high score by chance, so its score counts less, up to a limit."""
 _STRONG = frozenset(

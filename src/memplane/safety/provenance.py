@@ -18,6 +18,7 @@ _DOUBT = 2.0
 """Text from a program is held back at a lower score than a flag needs."""
 _SENTENCES_MAX = 6
 """A longer text is a document and not a statement."""
+_STATEMENT_CHARS_MAX = 2_000
 _ORDERS = frozenset(
     ["drop", "send", "reveal", "hide", "act", "role", "memory", "say", "force", "not", "order"]
 )
@@ -38,9 +39,9 @@ def source_of(memory: Memory) -> Source:
     if memory.derived:
         return _by_role(memory.role)
     adapter = memory.caller.adapter
-    if adapter.startswith(IMPORTED):
-        return Source.IMPORTED
-    return Source.USER if adapter in _PEOPLE else Source.TOOL
+    if adapter.removeprefix(IMPORTED) in _PEOPLE:
+        return Source.USER
+    return Source.IMPORTED if adapter.startswith(IMPORTED) else Source.TOOL
 
 
 def source_of_turn(turn: Turn) -> Source:
@@ -65,14 +66,14 @@ def may_enter_brief(memory: Memory) -> bool:
     source = source_of(memory)
     if source is Source.USER:
         return True
-    if source is Source.IMPORTED and memory.caller.adapter.removeprefix(IMPORTED) in _PEOPLE:
-        return True
     return memory.kind is not Kind.INSTRUCTION and not speaks_to_agent(memory.text)
 
 
 def speaks_to_agent(text: str) -> bool:
     """Whether a text may be an order: it addresses somebody, begins a sentence as an order does, talks about what agents have to
     do, or is longer than a statement. Holds back more than `flags_of` flags, since nothing is lost but a place in the brief."""
+    if len(text) > _STATEMENT_CHARS_MAX:
+        return True
     folded = fold(text)
     words = WORD.findall(folded)
     learned = score(folded, set(words), {word[:HEAD_CHARS] for word in words})

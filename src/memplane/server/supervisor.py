@@ -19,8 +19,8 @@ _WAIT_MAX_S = 30.0
 _REPORTED = range(1, 5)
 """Exit codes of a reported error; a restart would fail the same way."""
 
-STUCK = -signal.SIGALRM
-"""How a process ends that its watchdog killed."""
+STUCK = -signal.SIGALRM if hasattr(signal, "SIGALRM") else None
+"""Exit code of a process killed by its watchdog."""
 
 Start = Callable[[], "subprocess.Popen[bytes]"]
 

@@ -5,6 +5,7 @@ model and are not found.
 """
 
 import re
+from collections.abc import Iterator
 
 from memplane.safety.redact.find import replaced
 from memplane.safety.redact.rule import NATIVE, Redacted, SecretFinding, Style
@@ -57,7 +58,7 @@ _DOUBLED_MAX = 9
 def find_personal_data(text: str) -> list[SecretFinding]:
     """E-mail addresses, telephone numbers, IBANs and card numbers of a text, in order and without overlaps."""
     found = [SecretFinding("email", *match.span()) for match in _EMAIL.finditer(text)]
-    found += [finding for match in _IBAN.finditer(text) if (finding := _iban(match))]
+    found += _ibans(text)
     found += [SecretFinding("card", *match.span()) for match in _CARD.finditer(text) if _is_card(match[0])]
     found += [SecretFinding("phone", *match.span()) for match in _PHONE.finditer(text)]
     apart: list[SecretFinding] = []
@@ -65,6 +66,16 @@ def find_personal_data(text: str) -> list[SecretFinding]:
         if not apart or apart[-1].end <= finding.start:
             apart.append(finding)
     return apart
+
+
+def _ibans(text: str) -> Iterator[SecretFinding]:
+    """The pattern may run into the next number, so each search begins where the last finding ended."""
+    at = 0
+    while match := _IBAN.search(text, at):
+        finding = _iban(match)
+        at = finding.end if finding else match.start() + 1
+        if finding:
+            yield finding
 
 
 def redact_personal_data(text: str, style: Style = NATIVE) -> Redacted:

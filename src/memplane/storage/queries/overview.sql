@@ -4,7 +4,7 @@
 SELECT (SELECT count(*) FROM ledger),
        (SELECT count(*) FROM ledger) - (SELECT count(*) FROM payload),
        (SELECT count(*) FROM turn),
-       (SELECT count(*) FROM memory),
+       (SELECT count(*) FROM memory m WHERE {not_unnoted}),
        (SELECT count(*) FROM memory m WHERE state IN ('active', 'contested')
            AND (expires IS NULL OR expires > :now) AND {not_unnoted}),
        (SELECT count(*) FROM memory WHERE state = 'superseded'),

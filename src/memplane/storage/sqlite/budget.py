@@ -81,8 +81,9 @@ class ConnectionBudget:
                     time.sleep(_LOOK_S / 10)
                     continue
                 unexplained = 0
-                if not self.reclaim():
-                    if time.monotonic() > end:
+                late = time.monotonic() > end
+                if late or not self.reclaim():
+                    if late:
                         raise StorageBusy(
                             "too many files are open in this process; nothing was written, try again or raise the limit "
                             "(ulimit -n)"
