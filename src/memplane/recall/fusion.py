@@ -41,7 +41,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     """BM25 of the turn with its neighbours."""
     session: float = 0.32
     """The score of the best turn in the same session."""
-    fact: float = 0.25
+    fact: float = 0.2
     """Similarity of the nearest memory derived from the turn: a turn says many things, a memory one."""
     speaker: float = 1.35
     """Said by the speaker the query names, or by another."""
