@@ -91,23 +91,22 @@ def test_secrets_are_not_in_what_is_derived(space):
 
 
 @pytest.mark.parametrize(
-    "title",
+    ("title", "sort"),
     [
-        f"{SECRET[:3]}\u200b{SECRET[3:]}",
-        f"{SECRET[:3]}\U000e0041{SECRET[3:]}",
-        f"{SECRET[:12]}**{SECRET[12:]}**",
+        (f"{SECRET[:3]}\u200b{SECRET[3:]}", "github-token"),
+        (f"{SECRET[:3]}\U000e0041{SECRET[3:]}", "github-token"),
+        (f"{SECRET[:12]}**{SECRET[12:]}**", "token"),
     ],
     ids=["invisible", "tag", "bold"],
 )
-def test_a_title_hides_nothing(space, title):
+def test_a_title_hides_nothing(space, title, sort):
     """
     Neither a secret between whose letters something stands in the text, nor what no reader sees.
     """
     space.documents.upload(f"# Key {title}\n\nKeep it.\n", name="k.md", id="k")
 
     (section,) = space.documents.sections("k")
-    assert section.title == section.path[0]
-    assert section.title in {"Key [REDACTED:github-token]", "Key [REDACTED:token]"}
+    assert section.title == section.path[0] == f"Key [REDACTED:{sort}]"
     with space._context.read() as reader:
         assert SECRET not in str(reader.vectors.pending_spans(limit=9))
 
